@@ -1,0 +1,63 @@
+"""Values: streams, groups, queries, scores, results; they check themselves."""
+
+from skyband.model.catalog import CATALOG_STREAM, QueryChange
+from skyband.model.definitions import Definitions
+from skyband.model.duration import MAX_TIME_US, MIN_TIME_US, format_duration, parse_duration
+from skyband.model.group import Column, Group
+from skyband.model.partials import Activated, Evaluation, PartialBatch, Progress
+from skyband.model.plan import Plan
+from skyband.model.query import Algorithm, Kind, Order, Query, QueryState, Window
+from skyband.model.result import Change, Delta, Result, ResultRow
+from skyband.model.source_rows import DeadLetter, Reason, SourceRows
+from skyband.model.stream import (
+    Aggregate,
+    Attribute,
+    Fields,
+    Format,
+    Identity,
+    IdleThen,
+    Late,
+    OutOfRange,
+    Stream,
+    TimeUnit,
+)
+
+__all__ = [
+    "Activated",
+    "Aggregate",
+    "Algorithm",
+    "Attribute",
+    "CATALOG_STREAM",
+    "Change",
+    "Column",
+    "DeadLetter",
+    "Definitions",
+    "Delta",
+    "Evaluation",
+    "Fields",
+    "Format",
+    "Group",
+    "Identity",
+    "IdleThen",
+    "Kind",
+    "Late",
+    "MAX_TIME_US",
+    "MIN_TIME_US",
+    "Order",
+    "OutOfRange",
+    "PartialBatch",
+    "Plan",
+    "Progress",
+    "Query",
+    "QueryChange",
+    "QueryState",
+    "Reason",
+    "Result",
+    "ResultRow",
+    "SourceRows",
+    "Stream",
+    "TimeUnit",
+    "Window",
+    "format_duration",
+    "parse_duration",
+]
