@@ -1,0 +1,349 @@
+"""One shard: aligned batches in, partials out.
+
+Order of work for each batch: check coverage (sequencer), take in query changes at their place, then alternate: apply the
+rows with release time < T to the window store, evaluate the queries due at T, until nothing is due.
+
+Words: a *due* window end T of a query with slide s has T <= frontier, or T - s <= settled (all sources idle or finished,
+and T is the first end past the newest row). A stretch in which no query could show anything is jumped, not stepped.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from skyband.coverage.aligned_batch import AlignedBatch
+from skyband.coverage.sequencer import SequencedRows, Sequencer
+from skyband.engine.query_set import QuerySet, first_multiple_after
+from skyband.engine.ranking import Ranked, Ranking, RankingKey, make_ranking, ranking_key
+from skyband.model.binding import bind
+from skyband.model.catalog import QueryChange
+from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
+from skyband.model.group import Group
+from skyband.model.partials import Activated, Evaluation, PartialBatch, Progress
+from skyband.model.query import QueryState
+from skyband.structures.window_store import Rows, WindowStore
+
+__all__ = ["QueryStatistics", "Shard", "ShardStatistics"]
+
+PartialValue = PartialBatch | Activated | Progress
+
+# Changes wait in one shared list; past this many every ranking takes them in, so that the list stays bounded.
+_CHANGES_KEPT = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class QueryStatistics:
+    """What one query holds and has done in a shard; `held` and `state_bytes` are those of the ranking it shares."""
+
+    evaluations: int
+    last_end_with_rows: int | None
+    held: int
+    state_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShardStatistics:
+    """What a shard holds and has done."""
+
+    rows: int
+    late_rows: int
+    expired_rows: int
+    broken_promises: int
+    not_finite: int
+    objects: int
+    entries: int
+    held: int
+    refills: int
+    state_bytes: int
+    evaluations: int
+
+
+class Shard:
+    """The engine of one aligned partition of one generation of a group.
+
+    `offer` one batch, then `advance`; both are functions of the batches so far alone.
+    """
+
+    def __init__(self, group: Group, generation: int, shard: int, sequencer: Sequencer) -> None:
+        self.group = group
+        self.generation = generation
+        self.shard = shard
+        self.sequencer = sequencer
+        self._stores = {False: WindowStore(group)}
+        if group.retention_rows:
+            self._stores[True] = WindowStore(group, in_rows=True)
+        self._rankings: dict[RankingKey, Ranking] = {}
+        self._sets: dict[tuple[RankingKey, int], QuerySet] = {}
+        self._keys: dict[str, tuple[RankingKey, int]] = {}
+        self._passed = MIN_TIME_US
+        self._evaluations = 0
+        self._late_rows = 0
+        self._out: list[PartialValue] = []
+
+    def offer(self, batch: AlignedBatch) -> None:
+        """Take in a batch; raises CoverageGapError if offsets are missing, CapacityError if too much waits."""
+        self.sequencer.offer(batch)
+        for change in self.sequencer.drain_catalog():
+            self.change(change)
+
+    def change(self, change: QueryChange) -> None:
+        """Add, change, pause or delete a query; `Activated` tells the first window end that is under the new revision."""
+        first = self._put(change) if change.state is QueryState.ACTIVE else self._remove(change.uid)
+        self._out.append(Activated(self.group.name, self.generation, self.shard, change.uid, change.revision, first))
+
+    def advance(self) -> list[PartialValue]:
+        """Evaluate all that is due; return partials in the order of their window ends, then the progress."""
+        frontier, settled = self.sequencer.frontier_us, self.sequencer.settled_us
+        rows = self.sequencer.take(self._horizon(frontier, settled))
+        columns = _columns(rows)
+        release = rows.release_time_us
+        self._late_rows += int(np.count_nonzero(release > rows.event_time_us))
+        cursor = 0
+        if len(release) and self._passed == MIN_TIME_US:
+            # Nothing can be shown at or before the first row.
+            self._pass(int(release[0]))
+        while True:
+            waiting = int(release[cursor]) if cursor < len(release) else None
+            end, due = self._next_due(frontier, settled, waiting)
+            stop = len(release) if end is None else cursor + int(np.searchsorted(release[cursor:], end, "left"))
+            # A window end past the frontier (settled) is not the last word: others before it may follow.
+            self._apply(columns, cursor, stop, frontier if end is None else min(end, frontier))
+            cursor = stop
+            if end is None:
+                break
+            # Whatever ended before had nothing to show; the rows just applied must not be seen there.
+            self._pass(min(end - 1, frontier))
+            for key, queries in due:
+                self._evaluate(key, queries, end)
+        self._pass(frontier)
+        for (key, _), queries in self._sets.items():
+            if not key.in_rows:
+                self._settle(queries)
+        out, self._out = self._out, []
+        out.append(Progress(self.group.name, self.generation, self.shard, frontier, settled))
+        return out
+
+    def statistics(self) -> ShardStatistics:
+        """Return counts and sizes as of now."""
+        store = self._stores[False]
+        rankings = self._rankings.values()
+        return ShardStatistics(
+            rows=store.rows_applied,
+            late_rows=self._late_rows,
+            expired_rows=store.expired_rows,
+            broken_promises=store.broken_promises,
+            not_finite=sum(ranking.not_finite for ranking in rankings),
+            objects=store.objects.live,
+            entries=sum(each.entries for each in self._stores.values()),
+            held=sum(ranking.held for ranking in rankings),
+            refills=sum(ranking.refills for ranking in rankings),
+            state_bytes=sum(each.state_bytes for each in (*self._stores.values(), *rankings)),
+            evaluations=self._evaluations,
+        )
+
+    def uids(self) -> tuple[str, ...]:
+        """Return the uids of the queries that are evaluated."""
+        return tuple(self._keys)
+
+    def query_statistics(self, uid: str) -> QueryStatistics:
+        """Return what one query holds and has done; raises KeyError for one that is not evaluated."""
+        place = self._keys[uid]
+        ranking, queries = self._rankings[place[0]], self._sets[place]
+        evaluations, last_end = queries.history(uid)
+        return QueryStatistics(evaluations, last_end, ranking.held, ranking.state_bytes)
+
+    def _check(self) -> None:
+        """Assert the invariants of everything the shard holds. Cost: all of it."""
+        self.sequencer._check()
+        for store in self._stores.values():
+            store._check()
+        for ranking in self._rankings.values():
+            ranking._check()
+
+    def _put(self, change: QueryChange) -> int:
+        """Give a query its place; return its first window end (MIN_TIME_US: from the beginning)."""
+        bound = bind(self.group, change.query)
+        window = change.query.window
+        key = ranking_key(bound)
+        if key not in self._rankings:
+            self._rankings[key] = make_ranking(bound, self._stores[window.in_rows])
+        place = (key, window.slide)
+        if place not in self._sets:
+            passed = self._stores[True].rows_applied if window.in_rows else self._passed
+            self._sets[place] = QuerySet(window.slide, passed)
+            if not window.in_rows and self.sequencer.holder() is not None:
+                # Not all is idle (any more): what counts as shown since it was can no longer be shown as of then.
+                self._settle(self._sets[place])
+        queries = self._sets[place]
+        queries.put(change)
+        self._keys[change.uid] = place
+        self._demand(key)
+        return queries.next_end
+
+    def _remove(self, uid: str) -> int:
+        """Take a query out; return the first window end that it is not asked for any more."""
+        place = self._keys.pop(uid, None)
+        if place is None:
+            return self._passed + 1
+        key, queries = place[0], self._sets[place]
+        queries.remove(uid)
+        if not queries.members:
+            del self._sets[place]
+        if any(other == key for other, _ in self._sets):
+            self._demand(key)
+        else:
+            del self._rankings[key]
+        return queries.next_end
+
+    def _demand(self, key: RankingKey) -> None:
+        tick = 1 if key.in_rows else self.group.pane_us
+        sets = [queries for (other, _), queries in self._sets.items() if other == key]
+        self._rankings[key].demand(
+            max(int(queries.ks.max()) for queries in sets),
+            max(queries.largest_size for queries in sets) // tick,
+        )
+
+    def _pass(self, point: int) -> None:
+        """Note that every window end up to `point` is done."""
+        self._passed = max(self._passed, point)
+        for (key, _), queries in self._sets.items():
+            if not key.in_rows:
+                queries.passed(point)
+
+    def _settle(self, queries: QuerySet) -> None:
+        """Note that every window end T with T - slide <= settled is done, as `Progress.covers` says."""
+        if self.sequencer.settled_us != MIN_TIME_US:
+            queries.passed(first_multiple_after(queries.slide, self.sequencer.settled_us))
+
+    def _horizon(self, frontier: int, settled: int) -> int:
+        """Return the release time below which rows may be applied now.
+
+        Past the frontier only while all sources are idle or finished, when no accepted row is newer than `settled`: as
+        far as window ends are due there, and to the last row for count windows, which know no time.
+        """
+        if settled == MIN_TIME_US or self.sequencer.holder() is not None:
+            return frontier
+        if any(key.in_rows for key, _ in self._sets):
+            return MAX_TIME_US
+        ends = [
+            first_multiple_after(slide, settled)
+            for (key, slide), queries in self._sets.items()
+            if not key.in_rows and queries.next_end - slide <= settled
+        ]
+        return max([frontier, *ends])
+
+    def _next_due(
+        self, frontier: int, settled: int, waiting: int | None
+    ) -> tuple[int | None, list[tuple[RankingKey, QuerySet]]]:
+        """Return the next due window end and whose it is; `waiting` is the release time of the next row to apply."""
+        newest = self._stores[False].newest
+        shown_until = (newest + 1) * self.group.pane_us
+        first: int | None = None
+        due: list[tuple[RankingKey, QuerySet]] = []
+        for (key, slide), queries in self._sets.items():
+            if key.in_rows:
+                continue
+            end = queries.next_end
+            if queries.is_quiet and (newest == MIN_TIME_US or shown_until <= end - queries.largest_size):
+                # Nothing to show before the next row: jump to the first end that can hold it.
+                if waiting is None:
+                    continue
+                end = max(end, first_multiple_after(slide, waiting))
+            if (end > frontier and end - slide > settled) or (first is not None and end > first):
+                continue
+            if end != first:
+                first, due = end, []
+            due.append((key, queries))
+        return first, due
+
+    def _apply(self, rows: Rows, first: int, last: int, end: int) -> None:
+        """Apply rows; no window that ends before `end` will be asked for any more."""
+        if True in self._stores:
+            self._apply_by_count(rows, first, last)
+        store = self._stores[False]
+        self._make_room(store, (end - self.group.retention_us) // self.group.pane_us)
+        store.apply(rows, first, last)
+        self._absorb(store, in_rows=False)
+
+    def _apply_by_count(self, rows: Rows, first: int, last: int) -> None:
+        store = self._stores[True]
+        while first < last:
+            ends = [queries.next_end for (key, _), queries in self._sets.items() if key.in_rows]
+            stop = min([last, *(first + end - store.rows_applied for end in ends)])
+            number = store.rows_applied + stop - first
+            self._make_room(store, number - self.group.retention_rows)
+            store.apply(rows, first, stop)
+            self._absorb(store, in_rows=True)
+            first = stop
+            for (key, slide), queries in list(self._sets.items()):
+                if key.in_rows and number % slide == 0:
+                    self._evaluate(key, queries, number)
+
+    def _make_room(self, store: WindowStore, low: int) -> None:
+        for key, ranking in self._rankings.items():
+            if key.in_rows == store.in_rows:
+                ranking.leave(low)
+        store.expire(low)
+
+    def _absorb(self, store: WindowStore, *, in_rows: bool) -> None:
+        rankings = [ranking for key, ranking in self._rankings.items() if key.in_rows == in_rows]
+        if rankings and len(store.changes) < _CHANGES_KEPT:
+            return
+        for ranking in rankings:
+            ranking.changed.add_changes()
+            ranking.changed.changes_forgotten()
+        store.forget_changes()
+
+    def _evaluate(self, key: RankingKey, queries: QuerySet, end: int) -> None:
+        tick = 1 if key.in_rows else self.group.pane_us
+        ranking = self._rankings[key]
+        ranked = ranking.rank(end // tick, queries.sizes // tick, queries.ks)
+        self._evaluations += len(queries.members)
+        told = queries.evaluated(end, ranked.starts)
+        if len(told):
+            store = self._stores[key.in_rows]
+            self._out.append(self._partial(ranking, store, ranked, told))
+
+    def _partial(self, ranking: Ranking, store: WindowStore, ranked: Ranked, told: Sequence[Evaluation]) -> PartialBatch:
+        used, renumbered = ranked.ranking, np.arange(len(ranked.ranking))
+        if len(told) > 1:
+            used, renumbered = np.unique(ranked.ranking, return_inverse=True)
+        slots = ranked.slot[used]
+        id_bytes, id_ends = store.objects.ids(slots)
+        columns = ranking.bound.columns
+        bits = ranked.present[used]
+        by_row = store.layout.by_row
+        return PartialBatch(
+            group=self.group.name,
+            generation=self.generation,
+            shard=self.shard,
+            descending=ranking.bound.descending,
+            attribute_names=tuple(column.name for column in columns),
+            evaluations=told,
+            ranking=renumbered.astype(np.int32),
+            id_bytes=id_bytes,
+            id_ends=id_ends,
+            score=ranked.rank[used] if ranking.bound.descending else 0.0 - ranked.rank[used],
+            event_time_us=store.event_times(slots) if by_row else np.zeros(0, np.int64),
+            sequence=store.objects.arrays.records[slots, 3] if by_row else np.zeros(len(slots), np.int64),
+            attributes=ranked.values[used],
+            present=_unpack(bits, len(columns)),
+        )
+
+
+def _unpack(bits: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.bool_]:
+    unpacked: npt.NDArray[np.bool_] = (bits[:, None] >> np.arange(columns)) & 1 != 0
+    return unpacked
+
+
+def _columns(rows: SequencedRows) -> Rows:
+    return Rows(
+        stream=rows.stream,
+        event_time_us=rows.event_time_us,
+        id_bytes=rows.id_bytes,
+        id_ends=rows.id_ends,
+        id_hash=rows.id_hash.view(np.int64),
+        values=rows.values,
+    )

@@ -1,0 +1,296 @@
+"""Objects of one shard: id → slot, without a Python object per id.
+
+Words: a *slot* is a small integer that stands for a live object and is reused after it died. A *record* is the
+slot's row ``[prefix0, prefix1, place, tag]``: the first 14 bytes of the id as two numbers that compare like the bytes,
+``start << 20 | length`` of the id in the arena, and the 64-bit hash (or, where each record is an object, its place in
+the total order). The *index* is open addressing over ``[hash, slot]`` pairs, linear probing, at most half full.
+
+Initial state: no slots. Invariant: the index holds exactly the live slots, each reachable without an empty gap.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+__all__ = ["MAX_ID_BYTES", "ObjectArrays", "ObjectTable", "add_object", "find_object", "id_before", "remove_object"]
+
+MAX_ID_BYTES = (1 << 20) - 1
+_PREFIX = 7
+
+
+class ObjectArrays(NamedTuple):
+    """The table's arrays, as kernels take them. `counts` is [live slots, highest slot + 1, free slots, arena bytes]."""
+
+    index: npt.NDArray[np.int64]
+    records: npt.NDArray[np.int64]
+    arena: npt.NDArray[np.uint8]
+    free: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.int64]
+
+
+LIVE, TOP, FREE, USED = 0, 1, 2, 3
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _prefix(id_bytes, start, stop):
+    value = 0
+    for i in range(_PREFIX):
+        value = value << 8
+        if start + i < stop:
+            value |= int(id_bytes[start + i])
+    return value
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _same_id(arrays, slot, id_bytes, start, stop, prefix0):
+    place = arrays.records[slot, 2]
+    length = place & MAX_ID_BYTES
+    if length != stop - start or arrays.records[slot, 0] != prefix0:
+        return False
+    if length > _PREFIX and arrays.records[slot, 1] != _prefix(id_bytes, start + _PREFIX, stop):
+        return False
+    offset = place >> 20
+    for i in range(2 * _PREFIX, length):
+        if arrays.arena[offset + i] != id_bytes[start + i]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def find_object(arrays, tag, id_bytes, start, stop):
+    """Return the slot of the id ``id_bytes[start:stop]`` with hash `tag`, or -1. Cost O(1) expected."""
+    mask = len(arrays.index) - 1
+    prefix0 = _prefix(id_bytes, start, stop)
+    at = tag & mask
+    while arrays.index[at, 1] >= 0:
+        if arrays.index[at, 0] == tag:
+            slot = arrays.index[at, 1]
+            if _same_id(arrays, slot, id_bytes, start, stop, prefix0):
+                return slot
+        at = (at + 1) & mask
+    return -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def add_object(arrays, tag, id_bytes, start, stop, indexed):
+    """Give a new slot to an id that has none; room must have been reserved. Cost O(length of the id)."""
+    counts = arrays.counts
+    if counts[FREE] > 0:
+        counts[FREE] -= 1
+        slot = int(arrays.free[counts[FREE]])
+    else:
+        slot = int(counts[TOP])
+        counts[TOP] += 1
+    counts[LIVE] += 1
+    length = stop - start
+    used = counts[USED]
+    for i in range(length):
+        arrays.arena[used + i] = id_bytes[start + i]
+    counts[USED] = used + length
+    arrays.records[slot, 0] = _prefix(id_bytes, start, stop)
+    arrays.records[slot, 1] = _prefix(id_bytes, start + _PREFIX, stop)
+    arrays.records[slot, 2] = (used << 20) | length
+    arrays.records[slot, 3] = tag
+    if indexed:
+        mask = len(arrays.index) - 1
+        at = tag & mask
+        while arrays.index[at, 1] >= 0:
+            at = (at + 1) & mask
+        arrays.index[at, 0] = tag
+        arrays.index[at, 1] = slot
+    return slot
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def remove_object(arrays, slot, indexed):
+    """Free a slot. Its arena bytes stay until the next compaction. Cost O(1) expected."""
+    counts = arrays.counts
+    arrays.free[counts[FREE]] = slot
+    counts[FREE] += 1
+    counts[LIVE] -= 1
+    arrays.records[slot, 2] = -1
+    if not indexed:
+        return
+    mask = len(arrays.index) - 1
+    hole = arrays.records[slot, 3] & mask
+    while arrays.index[hole, 1] != slot:
+        hole = (hole + 1) & mask
+    # Backward shift: pull later entries of the run into the hole, so that no tombstone is ever needed.
+    at = (hole + 1) & mask
+    while arrays.index[at, 1] >= 0:
+        home = arrays.index[at, 0] & mask
+        if ((at - home) & mask) >= ((at - hole) & mask):
+            arrays.index[hole, 0] = arrays.index[at, 0]
+            arrays.index[hole, 1] = arrays.index[at, 1]
+            hole = at
+        at = (at + 1) & mask
+    arrays.index[hole, 1] = -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def id_before(arrays, a, b, by_row):
+    """Return whether slot `a` wins a tie against slot `b`: smaller id bytes, then (`by_row`) earlier in total order."""
+    for word in range(2):
+        if arrays.records[a, word] != arrays.records[b, word]:
+            return arrays.records[a, word] < arrays.records[b, word]
+    place_a, place_b = arrays.records[a, 2], arrays.records[b, 2]
+    length_a, length_b = place_a & MAX_ID_BYTES, place_b & MAX_ID_BYTES
+    start_a, start_b = place_a >> 20, place_b >> 20
+    for i in range(2 * _PREFIX, min(length_a, length_b)):
+        if arrays.arena[start_a + i] != arrays.arena[start_b + i]:
+            return arrays.arena[start_a + i] < arrays.arena[start_b + i]
+    if length_a != length_b:
+        return length_a < length_b
+    return by_row and arrays.records[a, 3] < arrays.records[b, 3]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+def _reindex(arrays):
+    mask = len(arrays.index) - 1
+    for slot in range(arrays.counts[TOP]):
+        if arrays.records[slot, 2] >= 0:
+            at = arrays.records[slot, 3] & mask
+            while arrays.index[at, 1] >= 0:
+                at = (at + 1) & mask
+            arrays.index[at, 0] = arrays.records[slot, 3]
+            arrays.index[at, 1] = slot
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+def _move_ids(arrays, into):
+    used = 0
+    for slot in range(arrays.counts[TOP]):
+        place = arrays.records[slot, 2]
+        if place >= 0:
+            length = place & MAX_ID_BYTES
+            start = place >> 20
+            for i in range(length):
+                into[used + i] = arrays.arena[start + i]
+            arrays.records[slot, 2] = (used << 20) | length
+            used += length
+    arrays.counts[USED] = used
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+def _copy_ids(arrays, slots, ends, into):
+    used = 0
+    for i in range(len(slots)):
+        place = arrays.records[slots[i], 2]
+        length, start = place & MAX_ID_BYTES, place >> 20
+        for j in range(length):
+            into[used + j] = arrays.arena[start + j]
+        used += length
+        ends[i] = used
+
+
+class ObjectTable:
+    """Slots of live objects. `indexed` False: each record is an object, and nothing is ever looked up by id.
+
+    Each slot has `words` more int64 for whoever keeps something of its object; a new object finds anything in them.
+    """
+
+    def __init__(self, *, indexed: bool = True, words: int = 0, capacity: int = 1024) -> None:
+        self.indexed = indexed
+        self._words = words
+        self.capacity = capacity
+        self._arrays = ObjectArrays(
+            index=_empty_index(2 * capacity if indexed else 2),
+            records=_records(capacity, 4 + words),
+            arena=np.zeros(16 * capacity, np.uint8),
+            free=np.zeros(capacity, np.int32),
+            counts=np.zeros(4, np.int64),
+        )
+
+    @property
+    def arrays(self) -> ObjectArrays:
+        """The current arrays; invalid after the next `reserve`."""
+        return self._arrays
+
+    @property
+    def own_words(self) -> npt.NDArray[np.int64]:
+        """The words kept for others, int64[capacity, words]; invalid after the next `reserve`."""
+        return self._arrays.records[:, 4:]
+
+    @property
+    def live(self) -> int:
+        """Number of live objects."""
+        return int(self._arrays.counts[LIVE])
+
+    @property
+    def top(self) -> int:
+        """One more than the highest slot ever used."""
+        return int(self._arrays.counts[TOP])
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes held."""
+        return sum(array.nbytes for array in self._arrays)
+
+    def reserve(self, objects: int, id_bytes: int) -> None:
+        """Make room for that many new objects and bytes of ids. Cost amortised O(1) per object."""
+        need = self.live + objects
+        if need > self.capacity:
+            self._grow(max(need, 2 * self.capacity))
+        arrays = self._arrays
+        used = int(arrays.counts[USED])
+        if used + id_bytes > len(arrays.arena):
+            # Compacting frees what died; doubling against what is needed keeps compactions rare.
+            arena = np.zeros(max(2 * self._live_bytes() + id_bytes, 1024), np.uint8)
+            _move_ids(arrays, arena)
+            if int(arrays.counts[USED]) + id_bytes > len(arena):
+                raise AssertionError("arena too small after compaction")
+            self._arrays = arrays._replace(arena=arena)
+
+    def ids(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+        """Return the ids of live `slots` as an arena and their ends in it."""
+        lengths = self._arrays.records[slots, 2] & MAX_ID_BYTES
+        into = np.empty(int(lengths.sum()), np.uint8)
+        ends = np.empty(len(slots), np.int64)
+        _copy_ids(self._arrays, slots, ends, into)
+        return into, ends
+
+    def _live_bytes(self) -> int:
+        places = self._arrays.records[: self.top, 2]
+        return int((places[places >= 0] & MAX_ID_BYTES).sum())
+
+    def _grow(self, capacity: int) -> None:
+        old = self._arrays
+        records = _records(capacity, 4 + self._words)
+        records[: len(old.records)] = old.records
+        free = np.zeros(capacity, np.int32)
+        free[: len(old.free)] = old.free
+        self.capacity = capacity
+        index = _empty_index(2 * capacity) if self.indexed else old.index
+        self._arrays = old._replace(index=index, records=records, free=free)
+        if self.indexed:
+            _reindex(self._arrays)
+
+    def _check(self) -> None:
+        arrays = self._arrays
+        live = {int(slot) for slot in np.flatnonzero(arrays.records[: self.top, 2] >= 0)}
+        free = {int(slot) for slot in arrays.free[: arrays.counts[FREE]]}
+        assert len(live) == self.live
+        assert live.isdisjoint(free)
+        assert len(live) + len(free) == self.top
+        if not self.indexed:
+            return
+        assert {int(slot) for slot in arrays.index[:, 1] if slot >= 0} == live
+        for slot in live:
+            place = int(arrays.records[slot, 2])
+            start, length = place >> 20, place & MAX_ID_BYTES
+            assert find_object(arrays, int(arrays.records[slot, 3]), arrays.arena, start, start + length) == slot
+
+
+def _records(capacity: int, words: int) -> npt.NDArray[np.int64]:
+    """Return records that begin on a cache line."""
+    raw = np.full(capacity * words + 8, -1, np.int64)
+    skipped = (-raw.ctypes.data % 64) // 8
+    return raw[skipped : skipped + capacity * words].reshape(capacity, words)
+
+
+def _empty_index(at_least: int) -> npt.NDArray[np.int64]:
+    size = 1 << max(1, (at_least - 1).bit_length())
+    index = np.full((size, 2), -1, np.int64)
+    return index
