@@ -1,0 +1,175 @@
+"""The control stage: the one writer of the catalog, and the one who knows how everything is doing.
+
+The catalog topic has one partition and is compacted. It holds:
+
+- catalog events, as plain dicts, under the keys of `catalog_events`: control reads them back at its start;
+- ``changes/<uid>``: the newest QueryChange of each query: align hands these to the shards, and skips all others;
+- ``opened``: which control wrote last.
+
+A command is decided, written, flushed, and only then applied: what was answered survives. A query's event comes before
+its change; a control that dies between the two writes the change at its next start.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, tzinfo
+
+from skyband.control.catalog import Catalog, Page
+from skyband.control.catalog_events import VERSION, CatalogEvent, Removed, from_record, to_record
+from skyband.control.changes import changes_for, missing_changes
+from skyband.control.commands import Command
+from skyband.control.decisions import decide
+from skyband.control.describe import Description, describe
+from skyband.control.explain import explain
+from skyband.control.statuses import StatusBoard
+from skyband.errors import LogError
+from skyband.log.clock import Clock
+from skyband.log.record_log import Consumer, Position, Producer, Record, RecordLog
+from skyband.model.catalog import QueryChange
+from skyband.model.resources import GroupResource, Resource
+from skyband.model.status import QueryStatus
+
+__all__ = ["CATALOG_TOPIC", "PROGRESS_TOPIC", "ControlStage"]
+
+CATALOG_TOPIC = "catalog"
+PROGRESS_TOPIC = "progress"
+_OPENED = b"opened"
+_BATCH = 1_000
+_PATIENCE = 30
+
+
+class ControlStage:
+    """Executes commands, answers questions. One thread owns it.
+
+    Both topics must exist. It is *open* from its construction, which reads the whole catalog topic; it is *failed*
+    after a write whose outcome is unknown, and then refuses commands: build a new one, which reads what was written.
+    """
+
+    def __init__(
+        self,
+        log: RecordLog,
+        clock: Clock,
+        new_uid: Callable[[], str],
+        *,
+        catalog_topic: str = CATALOG_TOPIC,
+        progress_topic: str = PROGRESS_TOPIC,
+    ) -> None:
+        self._clock = clock
+        self._new_uid = new_uid
+        self._topic = catalog_topic
+        self._catalog = Catalog()
+        self._board = StatusBoard()
+        self._failed = ""
+        self._producer: Producer = log.producer()
+        self._rebuild(log.consumer())
+        self._progress = log.consumer()
+        partitions = range(log.partitions(progress_topic))
+        self._progress.assign({Position(progress_topic, partition): 0 for partition in partitions})
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog, to be read only."""
+        return self._catalog
+
+    def execute(self, command: Command, *, request_id: str = "", validate_only: bool = False) -> Resource | None:
+        """Do `command` and return the resource as it is now, None if it is gone.
+
+        With `validate_only` nothing changes, and the resource is as it would be. Raises what `decide` raises, and
+        LogError if the catalog topic does not take the change.
+        """
+        if self._failed:
+            raise LogError(
+                f"control cannot write the catalog since an earlier write failed ({self._failed}); restart it"
+            )
+        decision = decide(
+            self._catalog,
+            command,
+            now_us=self._clock.now_us(),
+            new_uid=self._new_uid(),
+            request_id=request_id,
+            validate_only=validate_only,
+        )
+        if decision.events:
+            self._write(decision.events)
+        return decision.resource
+
+    def poll(self, max_records: int = _BATCH, timeout_s: float = 0.0) -> int:
+        """Take in reports of the other stages; return how many records there were."""
+        records = self._progress.poll(max_records, timeout_s)
+        for record in records:
+            self._board.fold(record.value)
+        return len(records)
+
+    def page(self, collection: str, page_size: int = 0, token: str = "") -> Page:
+        """Return part of a list of resources (see Catalog.page)."""
+        return self._catalog.page(collection, page_size, token)
+
+    def explain(self, group: str, query: str) -> str:
+        """Return the plan of a query in words."""
+        resource = self._catalog.query(group, query)
+        return explain(self._catalog.group(group).group, resource.query, resource.plan)
+
+    def status(self, group: str, query: str) -> QueryStatus:
+        """Return how a query is doing, as a value."""
+        return self._board.status(self._catalog.query(group, query), self._catalog.group(group))
+
+    def describe(self, group: str, query: str, zone: tzinfo = UTC) -> Description:
+        """Return how a query is doing, in words, with times shown in `zone`."""
+        resource = self._catalog.query(group, query)
+        status = self.status(group, query)
+        return describe(resource, self._catalog.group(group).group, status, self._clock.now_us(), zone)
+
+    def close(self) -> None:
+        """Flush, and give up the log."""
+        self._producer.close()
+        self._progress.close()
+
+    def _write(self, events: tuple[CatalogEvent, ...]) -> None:
+        now_us = self._clock.now_us()
+        try:
+            for event in events:
+                self._producer.send(self._topic, 0, to_record(event), key=event.key.encode(), timestamp_us=now_us)
+            for change in changes_for(events):
+                self._send_change(change)
+            self._producer.flush()
+        except LogError as error:
+            self._failed = str(error)
+            raise
+        for event in events:
+            self._catalog.apply(event)
+            if isinstance(event, Removed) and isinstance(event.resource, GroupResource):
+                self._board.forget(event.resource.group.name)
+
+    def _send_change(self, change: QueryChange) -> None:
+        key = f"changes/{change.uid}".encode()
+        self._producer.send(self._topic, 0, change, key=key, timestamp_us=self._clock.now_us())
+
+    def _rebuild(self, consumer: Consumer) -> None:
+        """Read the whole topic into the catalog, and tell the shards what they should have heard."""
+        # Where the topic ends, a log may not tell (offsets can hold no record): an own record at the end does.
+        mark = {"version": VERSION, "kind": "opened", "writer": self._new_uid()}
+        self._producer.send(self._topic, 0, mark, key=_OPENED, timestamp_us=self._clock.now_us())
+        self._producer.flush()
+        heard: dict[str, QueryChange] = {}
+        for record in _read_to(consumer, self._topic, mark):
+            if isinstance(record.value, QueryChange):
+                heard[record.value.uid] = record.value
+            elif record.key not in (None, _OPENED) and (record.value is None or isinstance(record.value, Mapping)):
+                self._catalog.apply(from_record((record.key or b"").decode(), record.value))
+        for change in missing_changes(self._catalog, heard):
+            self._send_change(change)
+        self._producer.flush()
+
+
+def _read_to(consumer: Consumer, topic: str, mark: Mapping[str, object]) -> Iterator[Record]:
+    """Yield the records of partition 0 from its beginning to `mark`."""
+    consumer.assign({Position(topic, 0): 0})
+    empty = 0
+    while empty < _PATIENCE:
+        records = consumer.poll(_BATCH, 1.0)
+        empty = 0 if records else empty + 1
+        for record in records:
+            if record.key == _OPENED and record.value == mark:
+                consumer.close()
+                return
+            yield record
+    raise LogError(f"topic {topic!r} does not give back what was just written to it; see whether the log is well")
