@@ -1,0 +1,3 @@
+"""The `skyband` command."""
+
+__all__: list[str] = []

@@ -1,0 +1,59 @@
+"""How commands behave, whatever they do: errors become sentences, and options take what a shell expands."""
+
+import errno
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from skyband.cli.failures import FAILED, INTERRUPTED, exit_code, leave_pipe, sentence
+from skyband.errors import SkybandError
+
+__all__ = ["Commands", "ReplayCommand", "spread"]
+
+
+class Commands(TyperGroup):
+    """Commands that end with a sentence on stderr and an exit code, never with a traceback of what can be expected."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the chosen command."""
+        try:
+            return super().invoke(ctx)
+        except SkybandError as error:
+            print(sentence(error), file=sys.stderr)
+            raise typer.Exit(exit_code(error)) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(INTERRUPTED) from None
+        except OSError as error:
+            if error.errno == errno.EPIPE:
+                leave_pipe()
+            else:
+                print(sentence(error), file=sys.stderr)
+            raise typer.Exit(FAILED) from None
+
+
+class ReplayCommand(TyperCommand):
+    """A command whose ``--input`` takes several files, as in ``--input data/*.csv``, in the order they are given."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, spread(args, "--input"))
+
+
+def spread(arguments: Sequence[str], option: str) -> list[str]:
+    """Return `arguments` with `option` repeated before each further value that follows it.
+
+    >>> spread(["--input", "a", "b", "--output", "c"], "--input")
+    ['--input', 'a', '--input', 'b', '--output', 'c']
+    """
+    made: list[str] = []
+    taking = False
+    for argument in arguments:
+        is_value = not argument.startswith("-")
+        if taking and is_value and made[-1] != option:
+            made.append(option)
+        made.append(argument)
+        taking = argument == option or argument.startswith(f"{option}=") or (taking and is_value)
+    return made

@@ -1,0 +1,147 @@
+"""All stages of one group in one process, over one record log.
+
+::
+
+    feed ─► source.<stream> ─► align ─► aligned.<group>.1 ─► engine ─► partials ─► fanout ─► results
+                    control ─► catalog ───┘                     └─► progress ─► control
+"""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from skyband.align.source import CATALOG_KEY, SourceKey
+from skyband.align.stage import AlignSettings, AlignStage, AlignStatistics, aligned_topic
+from skyband.control.commands import Command, CreateGroup, CreateQuery, CreateStream
+from skyband.control.stage import CATALOG_TOPIC, PROGRESS_TOPIC, ControlStage
+from skyband.engine.shard import ShardStatistics
+from skyband.engine.stage import EngineStage
+from skyband.fanout.stage import FanoutStage, ServedGroup
+from skyband.log.clock import Clock
+from skyband.log.record_log import Position, RecordLog
+from skyband.model.definitions import Definitions
+from skyband.model.duration import MIN_TIME_US
+from skyband.model.query import Query
+from skyband.model.resources import GroupSpec
+from skyband.model.result import Result
+from skyband.model.source_rows import DeadLetter, SourceRows
+from skyband.model.stream import IdleThen
+
+__all__ = ["LocalPipeline", "finished_input"]
+
+_GENERATION = 1
+_MAX_RECORDS = 10_000
+
+
+class LocalPipeline:
+    """Runs control, align, engine and fanout one after the other; one thread owns it.
+
+    `places` are the source partitions: (stream index, partition). Nothing here waits: `step` until it returns False, and
+    what was fed has become results.
+    """
+
+    def __init__(
+        self,
+        definitions: Definitions,
+        log: RecordLog,
+        clock: Clock,
+        places: Sequence[SourceKey],
+        *,
+        align: AlignSettings | None = None,
+    ) -> None:
+        self.group = definitions.group
+        topics = {f"source.{stream.name}": 0 for stream in self.group.streams}
+        for stream, partition in places:
+            name = f"source.{self.group.streams[stream].name}"
+            topics[name] = max(topics[name], partition + 1)
+        others = {CATALOG_TOPIC: 1, PROGRESS_TOPIC: 1, "partials": 1, "results": 1, "dead-letters": 1}
+        others[aligned_topic(self.group.name, _GENERATION)] = self.group.shards
+        for name, partitions in (topics | others).items():
+            log.create_topic(name, max(1, partitions))
+        uids = itertools.count(1)
+        self.control = ControlStage(log, clock, lambda: f"{next(uids):08d}")
+        self._define(definitions)
+        self._positions = {place: Position(f"source.{self.group.streams[place[0]].name}", place[1]) for place in places}
+        sources = {**self._positions, CATALOG_KEY: Position(CATALOG_TOPIC, 0)}
+        self.align = AlignStage(log, clock, self.group, _GENERATION, self.group.shards, sources, settings=align)
+        self.engine = EngineStage(
+            log,
+            self.group,
+            _GENERATION,
+            dict.fromkeys(sources, 0),
+            aligned=aligned_topic(self.group.name, _GENERATION),
+            partials="partials",
+            progress=PROGRESS_TOPIC,
+            clock=clock,
+        )
+        self.fanout = FanoutStage(log, clock, [ServedGroup(self.group.name, _GENERATION, self.group.shards)])
+        self._producer = log.producer()
+        self._results = log.consumer("skyband.local.results")
+        self._results.assign({Position("results", 0): 0})
+        self._letters = log.consumer("skyband.local.dead-letters")
+        self._letters.assign({Position("dead-letters", 0): 0})
+
+    def _define(self, definitions: Definitions) -> None:
+        commands: list[Command] = [CreateStream(stream) for stream in self.group.streams]
+        commands.append(CreateGroup(GroupSpec.of(self.group)))
+        commands += [CreateQuery(self.group.name, query) for query in definitions.queries]
+        for command in commands:
+            self.control.execute(command)
+
+    def create_query(self, query: Query) -> None:
+        """Add a query while rows flow."""
+        self.control.execute(CreateQuery(self.group.name, query))
+
+    def feed(self, place: SourceKey, from_offset: int, to_offset: int, rows: SourceRows) -> None:
+        """Append rows of offsets [from_offset, to_offset) to a source partition."""
+        position = self._positions[place]
+        self._producer.send(position.topic, position.partition, rows, span=to_offset - from_offset)
+
+    def finish(self, places: Iterable[SourceKey] | None = None) -> None:
+        """Promise that these source partitions (None: all) get no more rows."""
+        self.align.finish_at_end(places)
+
+    def step(self) -> bool:
+        """Let every stage take what is there; return whether any had something to do."""
+        worked = self.align.step(0.0)
+        worked |= self.engine.step(0.0)
+        worked |= self.fanout.step(0.0)
+        worked |= self.control.poll(_MAX_RECORDS, 0.0) > 0
+        return worked
+
+    def results(self) -> list[Result]:
+        """Return the results since the last call, in order of (window end, query)."""
+        records = self._results.poll(_MAX_RECORDS, 0.0)
+        if records:
+            self._results.commit({Position("results", 0): records[-1].next_offset})
+        return [record.value for record in records if isinstance(record.value, Result)]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        """Return the dead letters since the last call."""
+        records = self._letters.poll(_MAX_RECORDS, 0.0)
+        if records:
+            self._letters.commit({Position("dead-letters", 0): records[-1].next_offset})
+        return [record.value for record in records if isinstance(record.value, DeadLetter)]
+
+    @property
+    def newest_us(self) -> int:
+        """Newest accepted event time that the shards know of (MIN_TIME_US: none)."""
+        return max((shard.sequencer.newest_us for shard in self.engine.shards.values()), default=MIN_TIME_US)
+
+    def statistics(self) -> tuple[AlignStatistics, list[ShardStatistics]]:
+        """Return what align and each shard have done."""
+        return self.align.statistics(), [shard.statistics() for shard in self.engine.shards.values()]
+
+    def close(self) -> None:
+        """Close all stages."""
+        for stage in (self.align, self.engine, self.fanout, self.control):
+            stage.close()
+        self._producer.close()
+        self._results.close()
+        self._letters.close()
+
+
+def finished_input(definitions: Definitions) -> Definitions:
+    """Return the definitions for input that ends: nothing is ever idle there, it is finished."""
+    streams = tuple(replace(stream, idle_then=IdleThen.HOLD) for stream in definitions.group.streams)
+    return replace(definitions, group=replace(definitions.group, streams=streams))
