@@ -1,7 +1,5 @@
 """How fast align's pure part is: decoded columns in, aligned batches out, one core."""
 
-import json
-import statistics
 import time
 from collections.abc import Sequence
 
@@ -13,23 +11,13 @@ from skyband.model.group import Group
 from skyband.model.source_rows import SourceRows
 from skyband.model.stream import Attribute, Stream
 
-__all__ = ["run"]
-
 BATCH_ROWS = 10_000
-REPEATS = 5
 
 
-def run(rows: int) -> dict[str, float]:
-    """Return rows per second, median of five runs, for 1 and 4 shards; ids of 8 bytes, batches of 10,000 rows."""
-    chunks = _chunks(rows)
-    figures: dict[str, float] = {}
-    for shards in (1, 4):
-        _align(chunks[:1], shards)
-        seconds = [_align(chunks, shards) for _ in range(REPEATS)]
-        figures[f"rows_per_second_{shards}_shards"] = round(rows / statistics.median(seconds))
-        figures[f"rows_per_second_{shards}_shards_min"] = round(rows / max(seconds))
-        figures[f"rows_per_second_{shards}_shards_max"] = round(rows / min(seconds))
-    return figures
+def run(rows: int, shards: int) -> dict[str, float]:
+    """Align rows of one partition: ids of 8 bytes, batches of 10,000 rows."""
+    seconds = _align(_chunks(rows), shards)
+    return {"rows": rows, "seconds": seconds, "rows_per_s": rows / seconds}
 
 
 def _chunks(rows: int) -> list[SourceRows]:
@@ -59,15 +47,17 @@ def _align(chunks: Sequence[SourceRows], shards: int) -> float:
     stream = Stream(name="temperature", attributes=(Attribute(name="temperature", hi=100.0),), max_delay_us=2_000_000)
     group = Group(name="bench", streams=(stream,), retention_us=60_000_000)
     aligner = Aligner(group, 1, shards, {(0, 0): SourceStart()})
-    begin = time.perf_counter()
+    begin = time.process_time()
     taken = 0
     for chunk in chunks:
         aligner.add(0, 0, int(chunk.offset[0]), int(chunk.offset[-1]) + 1, chunk)
         taken += sum(batch.rows for batch in aligner.flush(0))
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     assert taken == sum(chunk.rows for chunk in chunks)
     return seconds
 
 
-if __name__ == "__main__":
-    print(json.dumps(run(1_000_000), indent=2))
+CASES = {
+    "align_1_shard": lambda: run(2_000_000, 1),
+    "align_4_shards": lambda: run(2_000_000, 4),
+}

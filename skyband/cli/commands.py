@@ -17,6 +17,14 @@ __all__ = ["Commands", "ReplayCommand", "spread"]
 class Commands(TyperGroup):
     """Commands that end with a sentence on stderr and an exit code, never with a traceback of what can be expected."""
 
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the option --help."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            # Not None, for which typer loads pydantic: half the time that `skyband COMMAND --help` takes.
+            option.default = False
+        return option
+
     def invoke(self, ctx: Any) -> Any:
         """Run the chosen command."""
         try:

@@ -31,7 +31,9 @@ app.command("replay", cls=ReplayCommand, help=replay.HELP, short_help=replay.SHO
 )
 app.command("demo", help=demo.HELP, short_help=demo.SHORT, epilog=demo.EXAMPLES)(demo.demo)
 
-_definitions = typer.Typer(help="Work with files of definitions.", no_args_is_help=True, rich_markup_mode=None)
+_definitions = typer.Typer(
+    cls=Commands, help="Work with files of definitions.", no_args_is_help=True, rich_markup_mode=None
+)
 _definitions.command("check", help=definitions.HELP, short_help=definitions.SHORT, epilog=definitions.EXAMPLES)(
     definitions.check
 )

@@ -71,7 +71,7 @@ class ReplayScreen:
 
 def summary_lines(summary: ReplaySummary, seconds: float, checked: int | None) -> list[tuple[str, str]]:
     """Return the summary as (name, text) lines."""
-    rate = f"{summary.rows / seconds:,.0f} rows/s" if seconds > 0 else "at once"
+    rate = f"{summary.rows / seconds:,.0f} rows/s" if checked is None and seconds > 0 else "comparison included"
     lines = [
         ("read", f"{count(summary.rows, 'row')} in {seconds:.1f} s ({rate})"),
         ("accepted", f"{count(summary.accepted, 'row')}, {summary.late:,} of them late"),

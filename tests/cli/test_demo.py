@@ -1,5 +1,6 @@
 """``skyband demo``: its lines, its screen, its end."""
 
+import io
 import os
 import pty
 import re
@@ -42,7 +43,7 @@ FRAME = Frame(
 
 
 def rendered(width: int) -> list[str]:
-    console = Console(width=width, record=True, file=open(os.devnull, "w"), force_terminal=True)
+    console = Console(width=width, record=True, file=io.StringIO(), force_terminal=True)
     console.print(title(width))
     console.print(frame_view(FRAME, GAUGES, width))
     return console.export_text().splitlines()
@@ -84,7 +85,7 @@ def test_a_frame_shows_movement_and_flights_in_the_air(width: int) -> None:
 def test_a_frame_has_the_same_height_whatever_it_shows() -> None:
     heights = set()
     for count in (0, 4):
-        console = Console(width=100, record=True, file=open(os.devnull, "w"))
+        console = Console(width=100, record=True, file=io.StringIO())
         shown = Frame(1, FRAME.window_start, END_US, 0, 0, FRAME.lines[:count])
         console.print(frame_view(shown, GAUGES, 100))
         heights.add(len(console.export_text().splitlines()))

@@ -38,7 +38,7 @@ from skyband.cli.main import run
 try:
     run()
 finally:
-    heavy = {{"numpy", "numba", "pyarrow", "rich", "yaml", "pandas", "polars"}} & sys.modules.keys()
+    heavy = {{"numpy", "numba", "pyarrow", "rich", "yaml", "pandas", "polars", "pydantic"}} & sys.modules.keys()
     print("heavy:", *sorted(heavy), file=sys.stderr)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

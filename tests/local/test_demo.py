@@ -1,6 +1,7 @@
 """The demo as values: its truth against brute force proper, frames, pace, and the shipped files."""
 
 import gzip
+import itertools
 import re
 from pathlib import Path
 
@@ -11,10 +12,10 @@ from skyband.local import brute_force
 from skyband.local.demo import (
     DEFINITIONS,
     FLIGHTS,
-    K,
     SLIDE_US,
     Demo,
     Flight,
+    K,
     Pace,
     Row,
     Truth,
@@ -187,7 +188,7 @@ def test_each_evaluation_comes_out_compared(rows: list[Row]) -> None:
     assert run.difference is None
     assert run.checked == len(seen) == evaluation_count(rows[:600])
     assert [number for number, _, _ in seen] == list(range(1, len(seen) + 1))
-    assert all(b.window_end - a.window_end == SLIDE_US for (_, a, _), (_, b, _) in zip(seen, seen[1:], strict=False))
+    assert all(b.window_end - a.window_end == SLIDE_US for (_, a, _), (_, b, _) in itertools.pairwise(seen))
     assert len(seen[-1][2].rows) == K
     assert run.late_rows == 0
     assert 0.0 < run.rows_per_s <= 600.0

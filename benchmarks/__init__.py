@@ -1,0 +1,1 @@
+"""Benchmarks: measured, with bounds; never part of the tests."""
