@@ -1,7 +1,7 @@
 """`skyband replay` as a user runs it: a file in, a file out, one core, start of the process included.
 
-The work is W1: four streams of 10,000 objects, 6,667 rows a second of event time, disorder below 1 s; every second the ten
-objects with the largest sums over the last 60 s.
+The work is W1: four streams of 10,000 objects, 6,667 rows a second of event time, disorder below 1 s; every second the
+ten objects with the largest sums over the last 60 s.
 """
 
 import os

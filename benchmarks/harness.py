@@ -1,4 +1,4 @@
-"""Runs benchmark cases, prints min / median / max with the machine, keeps results as files, holds them against bounds."""
+"""Runs benchmark cases, prints min / median / max with the machine, keeps results, holds them against bounds."""
 
 import json
 import os
@@ -49,7 +49,8 @@ def _line(figures: Mapping[str, list[float]]) -> str:
     rates = [key for key in figures if key.endswith("per_s")] or list(figures)[:1]
     rest = [key for key in figures if key not in rates and key not in ("rows", "seconds")]
     parts = [
-        f"{key} {min(figures[key]):,.0f} / {statistics.median(figures[key]):,.0f} / {max(figures[key]):,.0f}" for key in rates
+        f"{key} {min(figures[key]):,.0f} / {statistics.median(figures[key]):,.0f} / {max(figures[key]):,.0f}"
+        for key in rates
     ]
     return "   ".join(parts + [f"{key} {statistics.median(figures[key]):,.3g}" for key in rest])
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skyband.local.brute_force_score import scorer
 from skyband.model.binding import bind
 from skyband.model.group import Group
 from skyband.model.query import Order, Query, Window
 from skyband.model.stream import Aggregate, Attribute, Late, OutOfRange, Stream
 from tests import golden_cases, lockstep
 from tests.oracle import Row, oracle_results
-from skyband.local.brute_force_score import scorer
 from tests.workloads import definitions, input_files, rows, seeded, source_rows
 
 S = 1_000_000

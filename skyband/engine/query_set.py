@@ -1,7 +1,7 @@
 """Queries of one ranking that are evaluated at the same instants, in columns.
 
-Window ends are multiples of the slide. Initial state: no queries; all ends up to `passed` are done. Invariant: the arrays
-have one place per query, in the order of `members`.
+Window ends are multiples of the slide. Initial state: no queries; all ends up to `passed` are done. Invariant: the
+arrays have one place per query, in the order of `members`.
 """
 
 from collections.abc import Iterator, Sequence

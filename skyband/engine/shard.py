@@ -1,10 +1,10 @@
 """One shard: aligned batches in, partials out.
 
-Order of work for each batch: check coverage (sequencer), take in query changes at their place, then alternate: apply the
-rows with release time < T to the window store, evaluate the queries due at T, until nothing is due.
+Order of work for each batch: check coverage (sequencer), take in query changes at their place, then alternate: apply
+the rows with release time < T to the window store, evaluate the queries due at T, until nothing is due.
 
-Words: a *due* window end T of a query with slide s has T <= frontier, or T - s <= settled (all sources idle or finished,
-and T is the first end past the newest row). A stretch in which no query could show anything is jumped, not stepped.
+Words: a *due* window end T of a query with slide s has T <= frontier, or T - s <= settled (all sources idle or
+finished, and T is the first end past the newest row). A stretch in which no query could show anything is jumped.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ class Shard:
             self.change(change)
 
     def change(self, change: QueryChange) -> None:
-        """Add, change, pause or delete a query; `Activated` tells the first window end that is under the new revision."""
+        """Add, change, pause or delete a query; `Activated` tells the first window end under the new revision."""
         first = self._put(change) if change.state is QueryState.ACTIVE else self._remove(change.uid)
         self._out.append(Activated(self.group.name, self.generation, self.shard, change.uid, change.revision, first))
 
@@ -306,7 +306,9 @@ class Shard:
             store = self._stores[key.in_rows]
             self._out.append(self._partial(ranking, store, ranked, told))
 
-    def _partial(self, ranking: Ranking, store: WindowStore, ranked: Ranked, told: Sequence[Evaluation]) -> PartialBatch:
+    def _partial(
+        self, ranking: Ranking, store: WindowStore, ranked: Ranked, told: Sequence[Evaluation]
+    ) -> PartialBatch:
         used, renumbered = ranked.ranking, np.arange(len(ranked.ranking))
         if len(told) > 1:
             used, renumbered = np.unique(ranked.ranking, return_inverse=True)

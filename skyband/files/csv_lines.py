@@ -3,15 +3,14 @@
 import csv
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from skyband.files.text_blocks import TextBlock
 
-__all__ = ["CsvLines", "CsvRow"]
+__all__ = ["CsvLines", "CsvRow", "wrong_width"]
 
 
-@dataclass(frozen=True, slots=True)
-class CsvRow:
+class CsvRow(NamedTuple):
     """A row as it stands in the file: `cells`, or `error` if it is none."""
 
     line: int
@@ -70,14 +69,19 @@ class CsvLines:
             error = "a carriage return stands in a cell without quotes" if is_return else str(problem)
         if self._is_at_end or (error and len(self._taken) > 1):
             error = "a quoted cell is never closed"
-        elif cells and self._width not in (None, len(cells)):
-            error = f"has {len(cells)} cells, where the header has {self._width}"
+        elif cells and self._width is not None and len(cells) != self._width:
+            error = wrong_width(len(cells), self._width)
         if error:
             self.pending.extendleft(reversed(self._taken[1:]))
             del self._taken[1:]
         self.line += len(self._taken)
         text = "".join(self._taken)
         return CsvRow(line, text, cells, error) if cells or error else None
+
+
+def wrong_width(cells: int, width: int) -> str:
+    """Return what is wrong with a row of `cells` cells under a header of `width`."""
+    return f"has {cells} cell{'s' if cells > 1 else ''}, where the header has {width}"
 
 
 def _lines(text: str) -> list[str]:

@@ -1,17 +1,19 @@
 """Rows from CSV: a header, then one row a line, with cells between commas and quoted with double quotes if need be.
 
 Arrow reads a block at once. Where that would not tell which row stands on which line (cells with line breaks, empty
-lines) or fails (a wrong number of cells), the block is read row by row.
+lines), the block is read row by row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
 from skyband.errors import InputError
-from skyband.files.csv_lines import CsvLines
+from skyband.files.csv_lines import CsvLines, wrong_width
 from skyband.files.layout import STREAM, Layout
 from skyband.files.row_batch import RowBatch
 from skyband.files.text_blocks import TextBlock, TextFile
@@ -68,8 +70,16 @@ class CsvRows:
     def _at_once(self, block: TextBlock) -> RowBatch | None:
         """Return the rows of a block if each stands on a line of its own, else None."""
         data = block.data
-        if data.count(b'"') % 2:
+        # Arrow ends a row at a carriage return alone, too; without any, rows are never more than lines.
+        if data.count(b'"') % 2 or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n")):
             return None
+        width = len(self._header)
+        broken: dict[int, str] = {}
+
+        def skip(row: Any) -> str:
+            broken[row.number - 1] = wrong_width(row.actual_columns, width)
+            return "skip"
+
         # Columns go by number: a name that is there twice may be one that nobody wants.
         number_of = {name: str(self._header.index(name)) for name in self._wanted}
         kinds = {number: pa.string() for number in number_of.values()}
@@ -81,23 +91,27 @@ class CsvRows:
                 pa.csv.ReadOptions(
                     use_threads=False,
                     block_size=len(data) + 1,
-                    column_names=[str(number) for number in range(len(self._header))],
+                    column_names=[str(number) for number in range(width)],
                 ),
-                pa.csv.ParseOptions(newlines_in_values=True),
+                pa.csv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
                 pa.csv.ConvertOptions(
                     include_columns=list(kinds), column_types=kinds, strings_can_be_null=False, check_utf8=False
                 ),
             )
         except pa.ArrowInvalid:
             return None
-        if table.num_rows != data.count(b"\n") + (not data.endswith(b"\n")):
+        rows = table.num_rows + len(broken)
+        if not table.num_rows or rows != data.count(b"\n") + (not data.endswith(b"\n")):
             return None
         columns = {name: table.column(number).chunk(0) for name, number in number_of.items()}
+        if broken:
+            where = _with_gaps(rows, broken)
+            columns = {name: column.take(where) for name, column in columns.items()}
 
         def raw(row: int) -> bytes:
             return data.split(b"\n", row + 1)[row].removesuffix(b"\r")
 
-        return RowBatch(self.name, table.num_rows, columns, lambda row: self._place(block.first_line + row), raw)
+        return RowBatch(self.name, rows, columns, lambda row: self._place(block.first_line + row), raw, broken)
 
     def _row_by_row(self, block: TextBlock) -> RowBatch:
         rows = list(CsvLines(block, self._blocks, len(self._header)).rows())
@@ -117,3 +131,10 @@ class CsvRows:
 
     def _place(self, line: int) -> str:
         return f"{self.name} line {line}"
+
+
+def _with_gaps(rows: int, gaps: Iterable[int]) -> pa.Array:
+    """Return the numbers 0, 1, 2, … with an empty cell at each of `gaps`, `rows` cells in all."""
+    is_gap = np.zeros(rows, np.bool_)
+    is_gap[list(gaps)] = True
+    return pa.array(np.cumsum(~is_gap) - 1, mask=is_gap)

@@ -21,13 +21,14 @@ from skyband.log.clock import Clock
 from skyband.log.record_log import Position, RecordLog
 from skyband.model.definitions import Definitions
 from skyband.model.duration import MIN_TIME_US
+from skyband.model.group import Group
 from skyband.model.query import Query
 from skyband.model.resources import GroupSpec
 from skyband.model.result import Result
 from skyband.model.source_rows import DeadLetter, SourceRows
 from skyband.model.stream import IdleThen
 
-__all__ = ["LocalPipeline", "finished_input"]
+__all__ = ["LocalPipeline", "finished_input", "topics_of"]
 
 _GENERATION = 1
 _MAX_RECORDS = 10_000
@@ -36,8 +37,8 @@ _MAX_RECORDS = 10_000
 class LocalPipeline:
     """Runs control, align, engine and fanout one after the other; one thread owns it.
 
-    `places` are the source partitions: (stream index, partition). Nothing here waits: `step` until it returns False, and
-    what was fed has become results.
+    `places` are the source partitions: (stream index, partition). Nothing here waits: `step` until it returns False,
+    and what was fed has become results. Topics that exist already stay as they are.
     """
 
     def __init__(
@@ -50,14 +51,8 @@ class LocalPipeline:
         align: AlignSettings | None = None,
     ) -> None:
         self.group = definitions.group
-        topics = {f"source.{stream.name}": 0 for stream in self.group.streams}
-        for stream, partition in places:
-            name = f"source.{self.group.streams[stream].name}"
-            topics[name] = max(topics[name], partition + 1)
-        others = {CATALOG_TOPIC: 1, PROGRESS_TOPIC: 1, "partials": 1, "results": 1, "dead-letters": 1}
-        others[aligned_topic(self.group.name, _GENERATION)] = self.group.shards
-        for name, partitions in (topics | others).items():
-            log.create_topic(name, max(1, partitions))
+        for name, partitions in topics_of(self.group, places).items():
+            log.create_topic(name, partitions)
         uids = itertools.count(1)
         self.control = ControlStage(log, clock, lambda: f"{next(uids):08d}")
         self._define(definitions)
@@ -139,6 +134,16 @@ class LocalPipeline:
         self._producer.close()
         self._results.close()
         self._letters.close()
+
+
+def topics_of(group: Group, places: Iterable[SourceKey]) -> dict[str, int]:
+    """Return the names of a pipeline's topics with their numbers of partitions."""
+    topics = {f"source.{stream.name}": 1 for stream in group.streams}
+    for stream, partition in places:
+        name = f"source.{group.streams[stream].name}"
+        topics[name] = max(topics[name], partition + 1)
+    topics[aligned_topic(group.name, _GENERATION)] = group.shards
+    return topics | {CATALOG_TOPIC: 1, PROGRESS_TOPIC: 1, "partials": 1, "results": 1, "dead-letters": 1}
 
 
 def finished_input(definitions: Definitions) -> Definitions:

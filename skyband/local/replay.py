@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from skyband.align.stage import AlignSettings
+from skyband.control.stage import CATALOG_TOPIC
 from skyband.files.definitions import load_definitions
 from skyband.files.rows import RowSource, open_rows
-from skyband.local.pipeline import LocalPipeline, finished_input
+from skyband.local.pipeline import LocalPipeline, finished_input, topics_of
 from skyband.log.clock import ManualClock
 from skyband.log.memory import MemoryLog
 from skyband.model.definitions import Definitions
@@ -63,8 +64,8 @@ def prepare(
 class Replay:
     """One replay: iterate it once for the results, in order of (window end, query); count windows come last.
 
-    Evaluations run from the first accepted row to the first window end after the last one. `summary` and `source` may be
-    looked at meanwhile. Cost: memory for the retention, not for the input.
+    Evaluations run from the first accepted row to the first window end after the last one. `summary` and `source` may
+    be looked at meanwhile. Cost: memory for the retention, not for the input.
     """
 
     def __init__(self, definitions: Definitions, source: RowSource, *, batch_rows: int = BATCH_ROWS) -> None:
@@ -74,8 +75,12 @@ class Replay:
         self.on_chunk: Callable[[], None] | None = None
         self._windows = {query.name: query.window for query in definitions.queries}
         clock = ManualClock()
+        log = MemoryLog(clock)
+        for name, partitions in topics_of(definitions.group, source.partitions).items():
+            # All but the catalog, which a stage may read from the beginning at any time, is dropped once it was read.
+            log.create_topic(name, partitions, truncate=name != CATALOG_TOPIC)
         settings = AlignSettings(batch_rows=batch_rows, max_rows=batch_rows, flush_interval_us=0, writer="replay")
-        self.pipeline = LocalPipeline(self.definitions, MemoryLog(clock), clock, source.partitions, align=settings)
+        self.pipeline = LocalPipeline(self.definitions, log, clock, source.partitions, align=settings)
 
     def __iter__(self) -> Iterator[Result]:
         held: deque[Result] = deque()

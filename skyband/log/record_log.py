@@ -41,7 +41,14 @@ class Producer(Protocol):
     """Appends records. Any failed delivery surfaces as LogError at the latest in `flush`."""
 
     def send(
-        self, topic: str, partition: int, value: object, *, key: bytes | None = None, timestamp_us: int = 0, span: int = 1
+        self,
+        topic: str,
+        partition: int,
+        value: object,
+        *,
+        key: bytes | None = None,
+        timestamp_us: int = 0,
+        span: int = 1,
     ) -> None:
         """Append a record; blocks or raises CapacityError while the log is full."""
 

@@ -23,11 +23,13 @@ from skyband.model.stream import (
 )
 
 __all__ = [
+    "CATALOG_STREAM",
+    "MAX_TIME_US",
+    "MIN_TIME_US",
     "Activated",
     "Aggregate",
     "Algorithm",
     "Attribute",
-    "CATALOG_STREAM",
     "Change",
     "Column",
     "DeadLetter",
@@ -41,8 +43,6 @@ __all__ = [
     "IdleThen",
     "Kind",
     "Late",
-    "MAX_TIME_US",
-    "MIN_TIME_US",
     "Order",
     "OutOfRange",
     "PartialBatch",

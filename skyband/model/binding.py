@@ -87,8 +87,8 @@ def _check_window(group: Group, query: Query) -> None:
     if window.in_rows:
         if group.shards != 1:
             raise NotServedError(
-                f"query {query.name!r} has a count window, which needs one shard; group {group.name!r} has {group.shards}. "
-                "Make a group with shards: 1",
+                f"query {query.name!r} has a count window, which needs one shard; group {group.name!r} has "
+                f"{group.shards}. Make a group with shards: 1",
                 field="window.count",
             )
         if window.size > group.retention_rows:
@@ -104,13 +104,14 @@ def _check_window(group: Group, query: Query) -> None:
             fitting = math.gcd(us, group.pane_us)
             raise DefinitionError(
                 f"{name} {format_duration(us)} is no multiple of the group's pane {format_duration(group.pane_us)}; "
-                f"use {format_duration(nearest)}, or set pane: {format_duration(fitting)} on the group (a new generation)",
+                f"use {format_duration(nearest)}, or set pane: {format_duration(fitting)} on the group "
+                "(a new generation)",
                 field=f"window.{name}",
             )
     if window.size > group.retention_us:
         raise DefinitionError(
-            f"window size {format_duration(window.size)} is above the group's retention {format_duration(group.retention_us)}; "
-            "raise retention or ask for a smaller window",
+            f"window size {format_duration(window.size)} is above the group's retention "
+            f"{format_duration(group.retention_us)}; raise retention or ask for a smaller window",
             field="window.size",
         )
 
@@ -143,8 +144,8 @@ def _bind_column(group: Group, query: Query, column: Column, index: int, directi
     prefers_high = _prefers_high(query, direction)
     if in_score and not group.is_row_identity and stream.aggregate is Aggregate.BEST and prefers_high is None:
         raise NotServedError(
-            f"attribute {attribute.name!r} combines by best, but score {query.score!r} neither only rises nor only falls "
-            "with it, so no value is its best; give the stream another aggregate, or narrow lo and hi",
+            f"attribute {attribute.name!r} combines by best, but score {query.score!r} neither only rises nor only "
+            "falls with it, so no value is its best; give the stream another aggregate, or narrow lo and hi",
             field="score",
         )
     missing = _missing(group, query, stream, column, prefers_high, in_score)
@@ -179,16 +180,16 @@ def _missing(
         return attribute.missing
     if prefers_high is None:
         raise NotServedError(
-            f"attribute {attribute.name!r} has no worst value, because score {query.score!r} neither only rises nor only "
-            "falls with it; set missing to a number on the stream",
+            f"attribute {attribute.name!r} has no worst value, because score {query.score!r} neither only rises nor "
+            "only falls with it; set missing to a number on the stream",
             field="score",
         )
     worst = attribute.lo if prefers_high else attribute.hi
     if math.isinf(worst):
         bound = "lo" if prefers_high else "hi"
         raise NotServedError(
-            f"attribute {attribute.name!r} needs {bound} for score {query.score!r}: unseen, it counts as its worst value; "
-            f"declare {bound} on the stream, or set missing to a number",
+            f"attribute {attribute.name!r} needs {bound} for score {query.score!r}: unseen, it counts as its worst "
+            f"value; declare {bound} on the stream, or set missing to a number",
             field="score",
         )
     return worst
@@ -206,7 +207,7 @@ def _is_steady(query: Query, stream: Stream, column: Column, prefers_high: bool 
     if stream.aggregate is Aggregate.BEST:
         return worst
     if stream.aggregate in (Aggregate.LATEST, Aggregate.FIRST):
-        # At most one observation of an object is valid at a time if the producer promises so: then nothing is replaced.
+        # A good value can give way to a worse one; a promise that objects do not repeat is `skyband`'s business.
         return False
     return worst and (stream.aggregate is Aggregate.MAX) == prefers_high
 

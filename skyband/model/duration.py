@@ -18,8 +18,8 @@ _LIMIT_US = 3_660 * _UNITS["d"]
 def parse_duration(text: object, *, field: str = "duration") -> int:
     """Return a duration in microseconds.
 
-    Units are d, h, m, s, ms and us, largest first, each at most once: ``90s``, ``1h30m``, ``1.5s``. A bare ``0`` is zero.
-    Raises DefinitionError for anything else, for a part of a microsecond, and for more than ten years.
+    Units are d, h, m, s, ms and us, largest first, each at most once: ``90s``, ``1h30m``, ``1.5s``. A bare ``0`` is
+    zero. Raises DefinitionError for anything else, for a part of a microsecond, and for more than ten years.
 
     >>> parse_duration("1h30m")
     5400000000

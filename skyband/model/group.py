@@ -47,15 +47,21 @@ class Group:
         for stream in self.streams:
             for name in {stream.name, *(a.name for a in stream.attributes)}:
                 if name in seen:
-                    raise DefinitionError(f"group {self.name!r} uses the name {name!r} twice; names of streams and attributes are unique", field="streams")
+                    raise DefinitionError(
+                        f"group {self.name!r} uses the name {name!r} twice; names of streams and attributes are unique",
+                        field="streams",
+                    )
                 seen[name] = stream.name
         if any(s.identity is Identity.ROW for s in self.streams) and len(self.streams) > 1:
-            raise NotServedError(f"group {self.name!r}: identity row needs a group with that one stream only", field="streams")
+            raise NotServedError(
+                f"group {self.name!r}: identity row needs a group with that one stream only", field="streams"
+            )
         if self.pane_us < 1:
             raise DefinitionError("pane must be above 0", field="pane")
         if self.retention_us < self.pane_us or self.retention_us % self.pane_us:
             raise DefinitionError(
-                f"retention {format_duration(self.retention_us)} is no multiple of the group's pane {format_duration(self.pane_us)}",
+                f"retention {format_duration(self.retention_us)} is no multiple of the group's pane "
+                f"{format_duration(self.pane_us)}",
                 field="retention",
             )
         if not 1 <= self.shards <= MAX_SHARDS:
@@ -67,7 +73,9 @@ class Group:
                 field="pane",
             )
         if not 0 <= self.retention_rows <= MAX_TICKS:
-            raise DefinitionError(f"retention_rows must be 0 (no count windows) to {MAX_TICKS:,}", field="retention_rows")
+            raise DefinitionError(
+                f"retention_rows must be 0 (no count windows) to {MAX_TICKS:,}", field="retention_rows"
+            )
 
     @property
     def columns(self) -> tuple[Column, ...]:

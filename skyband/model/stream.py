@@ -109,11 +109,15 @@ class Attribute:
     def __post_init__(self) -> None:
         check_name(self.name, "attribute", attribute=True)
         if math.isnan(self.lo) or math.isnan(self.hi) or self.lo >= self.hi:
-            raise DefinitionError(f"attribute {self.name!r} has lo {self.lo:g}, which is not below hi {self.hi:g}", field="lo")
+            raise DefinitionError(
+                f"attribute {self.name!r} has lo {self.lo:g}, which is not below hi {self.hi:g}", field="lo"
+            )
         if self.lo == math.inf or self.hi == -math.inf:
             raise DefinitionError(f"attribute {self.name!r} has an empty range; give lo and hi as numbers", field="lo")
         if self.missing is not None and not math.isfinite(self.missing):
-            raise DefinitionError(f"attribute {self.name!r} has missing {self.missing}; use a finite number or worst", field="missing")
+            raise DefinitionError(
+                f"attribute {self.name!r} has missing {self.missing}; use a finite number or worst", field="missing"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,14 +156,20 @@ class Stream:
     def __post_init__(self) -> None:
         check_name(self.name, "stream", attribute=not self.is_object_stream)
         if not self.attributes:
-            raise DefinitionError(f"object stream {self.name!r} has no attributes; list at least one", field="attributes")
+            raise DefinitionError(
+                f"object stream {self.name!r} has no attributes; list at least one", field="attributes"
+            )
         if not self.is_object_stream and (len(self.attributes) != 1 or self.attributes[0].name != self.name):
-            raise DefinitionError(f"attribute stream {self.name!r} must carry one attribute of its own name", field="attributes")
+            raise DefinitionError(
+                f"attribute stream {self.name!r} must carry one attribute of its own name", field="attributes"
+            )
         names = [attribute.name for attribute in self.attributes]
         if len(set(names)) != len(names):
             raise DefinitionError(f"stream {self.name!r} names an attribute twice", field="attributes")
         if self.identity is Identity.ROW and not self.is_object_stream:
-            raise NotServedError(f"stream {self.name!r} has identity row, which needs an object stream", field="identity")
+            raise NotServedError(
+                f"stream {self.name!r} has identity row, which needs an object stream", field="identity"
+            )
         for name in ("max_delay_us", "idle_after_us", "max_ahead_us"):
             if not 0 <= getattr(self, name) <= MAX_TIME_US:
                 raise DefinitionError(f"stream {self.name!r}: {name[:-3]} must not be negative", field=name[:-3])

@@ -85,9 +85,7 @@ class ChangedObjects:
         low = max(low, self._store.low)
         high = min(high, self._store.newest + 1)
         if low < high:
-            self.count = _absorb_buckets(
-                arrays.buckets, arrays.nodes, low, high, self.marks, self.slots, self.count
-            )
+            self.count = _absorb_buckets(arrays.buckets, arrays.nodes, low, high, self.marks, self.slots, self.count)
 
     def clear(self) -> None:
         """Empty the set."""

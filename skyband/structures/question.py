@@ -69,7 +69,7 @@ def pose(bound: BoundQuery, layout: Layout) -> Question:
     )
 
 
-assert [BEST, LATEST, FIRST, SUM, COUNT, MAX, MIN] == list(range(len(Aggregate)))
+assert list(range(len(Aggregate))) == [BEST, LATEST, FIRST, SUM, COUNT, MAX, MIN]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)

@@ -278,9 +278,7 @@ class View:
     def _sort(self) -> None:
         members = self._members
         ticks = np.zeros(0, np.int64)
-        order = sort_by_rank(
-            self._store.objects.arrays, self._by_row, members.rank, members.slot, ticks, self.count
-        )
+        order = sort_by_rank(self._store.objects.arrays, self._by_row, members.rank, members.slot, ticks, self.count)
         kept = min(self.count, self._room)
         if kept < self.count:
             best = int(order[kept])

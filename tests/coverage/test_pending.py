@@ -149,6 +149,34 @@ def test_long_and_short_ids_keep_their_bytes() -> None:
         pending._check()
 
 
+def test_ids_shorter_than_the_garbage_before_them_keep_their_bytes() -> None:
+    partition = Partition(0, 0, 10**9)
+    pending = PendingRows(1)
+    pending.add_source(0, 0)
+    waiting: list[Row] = []
+
+    def append(n: int, time: int) -> None:
+        low = partition.cursor
+        for _ in range(n):
+            partition.read(time, bytes([partition.cursor % 251]))
+        batch = make_batch([partition.section(low, partition.cursor)])
+        pending.append(batch, [Span(0, 0, n)], MIN_TIME_US)
+        waiting.extend(partition.rows[low:])
+
+    append(1, 100)
+    append(3, 1)
+    append(300, 100)
+    columns = pending._columns
+    for time in range(2, 60):  # the first row stays: there is nothing to slide, and half of the columns are garbage
+        assert listed(pending.take(time)) == [row for row in waiting if row.release_us < time]
+        waiting = [row for row in waiting if row.release_us >= time]
+        append(50, time)
+    pending._check()
+    assert pending._columns is columns
+    assert pending._columns.id_ends[pending._tail] < 1024
+    assert listed(pending.take(200)) == sorted(waiting)
+
+
 def test_spans_may_leave_out_rows_and_change_places() -> None:
     partition, other = Partition(0, 0, 0), Partition(1, 0, 0)
     for time in range(10):

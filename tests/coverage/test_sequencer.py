@@ -285,6 +285,24 @@ def test_of_two_leases_for_one_offset_that_written_later_counts() -> None:
     assert shard.frontier_us == 100
 
 
+def test_the_clock_of_a_slow_writer_does_not_renew_a_lease_that_ran_out() -> None:
+    shard, (a, b) = sequencer(0, 0)
+    read(shard, b, 20, written_us=1, idle_until_us=50)
+    read(shard, a, 100, written_us=60)
+    read(shard, a, 200, written_us=40)
+    assert shard.frontier_us == 20
+
+
+def test_an_older_watermark_for_the_same_offset_changes_nothing() -> None:
+    shard, (a,) = sequencer(0)
+    read(shard, a, 100)
+    before = shard.state()
+    shard.offer(make_batch([a.section(0, 1, watermark_us=30, newest_us=40)]))
+    assert shard.state() == before
+    shard.offer(make_batch([a.section(1, 1, watermark_us=130, newest_us=140)]))
+    assert (shard.frontier_us, shard.newest_us) == (130, 140)
+
+
 def test_a_new_partition_joins_at_the_frontier_and_holds_it_there() -> None:
     shard, (a,) = sequencer(0)
     read(shard, a, 100)

@@ -120,14 +120,17 @@ class SequencerMachine(RuleBasedStateMachine):
         before = self.read(partition, 0, moves)
         self.offer([partition.section(max(partition.start, before - back), partition.cursor)])
 
-    @rule(data=st.data(), lease=st.sampled_from([0, 5, 50]))
-    def write_idle_leases(self, data: st.DataObject, lease: int) -> None:
+    @rule(data=st.data(), lease=st.sampled_from([0, 5, 50]), shift=st.sampled_from([0, 0, 9, -9]))
+    def write_idle_leases(self, data: st.DataObject, lease: int, shift: int) -> None:
         chosen = data.draw(st.sets(st.sampled_from(sorted(self.partitions)), min_size=1))
         parts = []
         until = self.clock + lease if lease else 0
         for place in sorted(chosen - self.finished):
             partition = self.partitions[place]
-            parts.append(partition.section(partition.cursor, partition.cursor, idle_until_us=until))
+            section, rows = partition.section(partition.cursor, partition.cursor, idle_until_us=until)
+            if section.newest_us > MIN_TIME_US:  # rows that are rejected for their values move time too
+                section = replace(section, watermark_us=section.watermark_us + shift)
+            parts.append((section, rows))
         if parts:
             self.offer(parts)
 

@@ -5,14 +5,15 @@ from dataclasses import replace
 from typing import Any
 
 from skyband.align.aligner import Aligner
-from skyband.align.source import SourceStart
+from skyband.align.source import CATALOG_KEY, SourceStart
 from skyband.control.planner import plan
+from skyband.coverage.aligned_batch import CatalogRecord
 from skyband.coverage.sequencer import Sequencer
 from skyband.engine.shard import Shard
 from skyband.fanout.merger import Merger
 from skyband.model.catalog import QueryChange
 from skyband.model.group import Group
-from skyband.model.partials import Activated
+from skyband.model.partials import Activated, PartialBatch
 from skyband.model.query import Algorithm, Query, QueryState
 from skyband.model.result import Result
 from tests.oracle import Row
@@ -31,11 +32,18 @@ def as_dict(result: Result, by_row: bool) -> dict[str, Any]:
 
 
 class PurePipeline:
-    """Aligner → shards → merger for one group; `check` asserts every structure's invariants after each batch."""
+    """Aligner → shards → merger for one group.
 
-    def __init__(self, group: Group, places: Sequence[tuple[int, int]], *, check: bool = False) -> None:
+    `check` asserts every structure's invariants after each batch. `catalog`: changes of queries come through the aligned
+    log, with the next flush; else at once, to every shard.
+    """
+
+    def __init__(
+        self, group: Group, places: Sequence[tuple[int, int]], *, check: bool = False, catalog: bool = False
+    ) -> None:
         self.group = group
-        self.aligner = Aligner(group, 1, group.shards, {place: SourceStart() for place in places})
+        sources = {place: SourceStart() for place in (*([CATALOG_KEY] if catalog else []), *places)}
+        self.aligner = Aligner(group, 1, group.shards, sources)
         starts = dict.fromkeys(places, 0)
         self.shards = [
             Shard(group, 1, shard, Sequencer(group, 1, shard, starts, NO_CAP)) for shard in range(group.shards)
@@ -43,13 +51,19 @@ class PurePipeline:
         self.merger = Merger(group.name, 1, group.shards)
         self.results: list[Result] = []
         self.activated: list[Activated] = []
+        self.partials: list[PartialBatch] = []
         self._offset = 0
+        self._changes = 0 if catalog else -1
         self._check = check
 
     def change(self, query: Query, revision: int = 1, state: QueryState = QueryState.ACTIVE) -> None:
-        """Add or change a query everywhere, as of now."""
+        """Add or change a query everywhere."""
         change = QueryChange(uid=query.name, revision=revision, group=self.group.name, query=query, state=state)
         self.merger.change_query(change)
+        if self._changes >= 0:
+            self.aligner.add_catalog(self._changes, self._changes + 1, [CatalogRecord(self._changes, change)])
+            self._changes += 1
+            return
         for shard in self.shards:
             shard.change(change)
 
@@ -69,6 +83,8 @@ class PurePipeline:
                 self._offset += 1
                 if isinstance(value, Activated):
                     self.activated.append(value)
+                elif isinstance(value, PartialBatch):
+                    self.partials.append(value)
             if self._check:
                 shard._check()
             self.results.extend(self.merger.take())
@@ -105,6 +121,8 @@ def run(
     pipeline.flush()
     windows = {query.name: query.window for query in queries}
     newest = pipeline.shards[0].sequencer.newest_us
-    results = [r for r in pipeline.results if windows[r.query].in_rows or r.window_end - windows[r.query].slide <= newest]
+    results = [
+        r for r in pipeline.results if windows[r.query].in_rows or r.window_end - windows[r.query].slide <= newest
+    ]
     ordered = sorted(results, key=lambda r: (windows[r.query].in_rows, r.window_end, r.query))
     return [as_dict(result, group.is_row_identity) for result in ordered]

@@ -31,7 +31,9 @@ def cuts(seed: int, shards: tuple[int, ...]) -> Iterator[tuple[int, int]]:
         yield count, BATCH_ROWS[(seed + i) % len(BATCH_ROWS)]
 
 
-def assert_lockstep(group: Group, queries: tuple[Query, ...], partitions: Rows, pairs: Iterator[tuple[int, int]]) -> None:
+def assert_lockstep(
+    group: Group, queries: tuple[Query, ...], partitions: Rows, pairs: Iterator[tuple[int, int]]
+) -> None:
     """Assert that all algorithms, side by side in one engine, give what brute force gives."""
     asked = fitting(group, queries)
     truth = expected(oracle_results(group, queries, partitions), asked)
@@ -99,7 +101,10 @@ def test_skyband_by_name_equals_brute_force_where_the_promise_is_kept(seed: int,
 def test_golden_cases_come_out_as_worked_out_on_paper(name: str, batch_rows: int) -> None:
     case = golden_cases.read(name)
     for algorithm in (Algorithm.AUTO, *ALGORITHMS):
-        asked = [planned(case.group, q, algorithm if fits(case.group, q, algorithm) else Algorithm.AUTO) for q in case.queries]
+        asked = [
+            planned(case.group, q, algorithm if fits(case.group, q, algorithm) else Algorithm.AUTO)
+            for q in case.queries
+        ]
         for shards in few_shards(case.queries):
             got = run(case.group, asked, case.partitions, shards=shards, batch_rows=batch_rows, check=True)
             assert_equal(case.expected, got, case.partitions)

@@ -13,7 +13,7 @@ from tests.engine.pure_pipeline import PurePipeline, as_dict, planned
 from tests.engine.reference import Asked, Reference
 from tests.engine.traits import fits
 from tests.lockstep import assert_equal
-from tests.oracle import Row, accepted
+from tests.oracle import Seen, accepted
 from tests.workloads import definitions, rows
 
 MOST_QUERIES = 6
@@ -22,17 +22,18 @@ MOST_QUERIES = 6
 class QueriesComeAndGo(RuleBasedStateMachine):
     """One group whose rows flow in flushes; the reference looks at all rows so far after each."""
 
-    @initialize(data=st.data(), shards=st.sampled_from((1, 2)))
-    def begin(self, data: st.DataObject, shards: int) -> None:
+    @initialize(data=st.data(), shards=st.sampled_from((1, 2)), catalog=st.booleans())
+    def begin(self, data: st.DataObject, shards: int, catalog: bool) -> None:
         made = data.draw(definitions(counts=shards == 1))
         self.rows = data.draw(rows(made, max_rows=80))
         self.pool = made.queries
         self.group = replace(made.group, shards=shards)
-        self.pipeline = PurePipeline(self.group, sorted(self.rows), check=True)
+        self.pipeline = PurePipeline(self.group, sorted(self.rows), check=True, catalog=catalog)
         self.reference = Reference(self.group)
         self.sent = dict.fromkeys(self.rows, 0)
         self.states: dict[str, tuple[int, QueryState]] = {}
-        self.seen = self.looked_at = 0
+        self.promised: list[tuple[str, int, int]] = []
+        self.seen = self.applied = 0
 
     @rule(data=st.data(), most=st.sampled_from((1, 3, 10)))
     def flow(self, data: st.DataObject, most: int) -> None:
@@ -76,11 +77,10 @@ class QueriesComeAndGo(RuleBasedStateMachine):
         """Compare what came since the last time."""
         if not hasattr(self, "pipeline"):
             return
-        partitions = {place: part[: self.sent[place]] for place, part in self.rows.items()}
         got = [as_dict(result, self.group.is_row_identity) for result in self.pipeline.results[self.seen :]]
         self.seen += len(got)
-        truth = self.expected(partitions)
-        assert_equal(truth, sorted(got, key=self.reference.place), partitions)
+        truth = self.reference.advance(self.accepted, self.covered, self.applied)
+        assert_equal(truth, sorted(got, key=self.reference.place), self.rows)
 
     def teardown(self) -> None:
         """End all sources: what is known is shown up to the first window end past the newest row."""
@@ -89,6 +89,7 @@ class QueriesComeAndGo(RuleBasedStateMachine):
         for place in self.rows:
             self.pipeline.aligner.finish(*place)
         self.carry()
+        self.applied = len(self.accepted)
         self.every_result_is_that_of_brute_force()
 
     def other_window(self, data: st.DataObject, query: Query) -> Window:
@@ -100,22 +101,48 @@ class QueriesComeAndGo(RuleBasedStateMachine):
     def put(self, query: Query, state: QueryState) -> None:
         """Tell the pipeline and the reference; what counts is what had passed before."""
         asked = self.reference.asked[query.name]
-        revision = self.states.get(query.name, (0, state))[0] + 1
-        self.states[query.name] = revision, state
+        revision, before = self.states.get(query.name, (0, QueryState.PAUSED))
+        first = self.next_end(query)
+        if before is state is QueryState.PAUSED or (before, state) == (QueryState.PAUSED, QueryState.DELETED):
+            first = self.frontier + 1  # what nobody evaluates ends at once
+        self.states[query.name] = revision + 1, state
         asked.query = query
-        asked.turn(self.next_end(query), state is QueryState.ACTIVE, query.k)
-        self.pipeline.change(query, revision, state)
+        asked.turn(first, state is QueryState.ACTIVE, query.k)
+        self.promised.append((query.name, revision + 1, first))
+        self.pipeline.change(query, revision + 1, state)
+
+    @property
+    def frontier(self) -> int:
+        """How far all shards have read; they stand at the same place, since they are told of the same sections."""
+        (frontier,) = {shard.sequencer.frontier_us for shard in self.pipeline.shards}
+        return frontier
+
+    @property
+    def accepted(self) -> list[Seen]:
+        """The rows sent so far that count, in total order."""
+        return accepted(self.group, {place: part[: self.sent[place]] for place, part in self.rows.items()})
 
     def next_end(self, query: Query) -> int:
+        """Return the first window end that has not passed."""
         if query.window.in_rows:
             return first_multiple_after(query.window.slide, self.applied)
-        frontier = self.frontier
-        return MIN_TIME_US if frontier == MIN_TIME_US else first_multiple_after(query.window.slide, frontier)
+        return MIN_TIME_US if self.frontier == MIN_TIME_US else first_multiple_after(query.window.slide, self.frontier)
 
     def carry(self) -> None:
         """Flush; each shard then says of each change where it begins."""
-        waiting = [] if not self.pipeline.aligner.has_pending else self.turns_since()
         self.pipeline.flush()
-        told = [(a.uid, a.first_us) for a in self.pipeline.activated[self.looked_at :]]
-        self.looked_at += len(told)
-        assert sorted(told) == sorted(waiting * self.group.shards)
+        told = [(a.uid, a.revision, a.first_us) for a in self.pipeline.activated]
+        self.pipeline.activated.clear()
+        if told:
+            assert sorted(told) == sorted(self.promised * self.group.shards)
+            self.promised.clear()
+        self.applied = sum(row.release < self.frontier for row in self.accepted)
+
+    def covered(self, slide: int) -> int:
+        """Return up to where the window ends of a slide are shown."""
+        settled = self.pipeline.shards[0].sequencer.settled_us
+        return self.frontier if settled == MIN_TIME_US else max(self.frontier, first_multiple_after(slide, settled))
+
+
+TestQueriesComeAndGo = QueriesComeAndGo.TestCase
+TestQueriesComeAndGo.settings = settings(max_examples=60, stateful_step_count=20)

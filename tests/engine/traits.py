@@ -22,7 +22,15 @@ REQUIRED = {
     *("count window", "gaps", "tumbling", "sliding", "slide of one pane", "pane of 1 us"),
     *("row identity", "one row of several attributes", "several partitions", "missing is a number", "negative times"),
     *("late rows dropped", "late rows applied", "rejected rows", "clamped rows", "no rows at all", "an empty stretch"),
-    *("k = 1", "k beyond the objects", "first empty result", "ties", "lowest with ties", "negative scores", "two queries"),
+    *(
+        "k = 1",
+        "k beyond the objects",
+        "first empty result",
+        "ties",
+        "lowest with ties",
+        "negative scores",
+        "two queries",
+    ),
 }
 
 

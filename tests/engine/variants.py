@@ -39,9 +39,7 @@ def fitting(group: Group, queries: Sequence[Query]) -> list[tuple[str, Query]]:
     ]
 
 
-def expected(
-    oracle: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, Query]]
-) -> list[dict[str, Any]]:
+def expected(oracle: Sequence[Mapping[str, Any]], asked: Sequence[tuple[str, Query]]) -> list[dict[str, Any]]:
     """Return the oracle's results under the names that `fitting` gave, in replay's order."""
     own: dict[str, list[Mapping[str, Any]]] = {}
     for result in oracle:

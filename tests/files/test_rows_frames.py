@@ -359,3 +359,11 @@ assert list(open_rows(factory(), {str(file)!r}))
 assert list(open_rows(factory(), rows))
 """
     subprocess.run([sys.executable, "-c", program], check=True, cwd=Path(__file__).parents[2])
+
+
+def test_text_that_is_not_utf_8_is_refused() -> None:
+    ends = pa.py_buffer(np.array([0, 1], np.int32).tobytes())
+    ids = pa.StringArray.from_buffers(1, ends, pa.py_buffer(b"\xff"))
+    frame = pa.table({"object_id": ids, "event_time": [1], "value": [1.0]})
+    with pytest.raises(InputError, match=r"^frame: column 'object_id' holds text that is not UTF-8$"):
+        list(open_rows(single(), frame))
