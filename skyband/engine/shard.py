@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from skyband.coverage.aligned_batch import AlignedBatch
-from skyband.coverage.sequencer import SequencedRows, Sequencer
+from skyband.coverage.sequenced_rows import SequencedRows
+from skyband.coverage.sequencer import Sequencer
 from skyband.engine.query_set import QuerySet, first_multiple_after
 from skyband.engine.ranking import Ranked, Ranking, RankingKey, make_ranking, ranking_key
 from skyband.model.binding import bind
@@ -139,7 +140,8 @@ class Shard:
             entries=sum(each.entries for each in self._stores.values()),
             held=sum(ranking.held for ranking in rankings),
             refills=sum(ranking.refills for ranking in rankings),
-            state_bytes=sum(each.state_bytes for each in (*self._stores.values(), *rankings)),
+            state_bytes=sum(each.state_bytes for each in self._stores.values())
+            + sum(each.state_bytes for each in rankings),
             evaluations=self._evaluations,
         )
 

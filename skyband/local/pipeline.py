@@ -32,6 +32,7 @@ __all__ = ["LocalPipeline", "finished_input", "topics_of"]
 
 _GENERATION = 1
 _MAX_RECORDS = 10_000
+_TEN_YEARS_US = 3_650 * 86_400_000_000
 
 
 class LocalPipeline:
@@ -100,6 +101,9 @@ class LocalPipeline:
         """Let every stage take what is there; return whether any had something to do."""
         worked = self.align.step(0.0)
         worked |= self.engine.step(0.0)
+        frontier_us = min(shard.sequencer.frontier_us for shard in self.engine.shards.values())
+        if frontier_us > MIN_TIME_US:
+            self.align.on_frontier(frontier_us)
         worked |= self.fanout.step(0.0)
         worked |= self.control.poll(_MAX_RECORDS, 0.0) > 0
         return worked
@@ -147,6 +151,6 @@ def topics_of(group: Group, places: Iterable[SourceKey]) -> dict[str, int]:
 
 
 def finished_input(definitions: Definitions) -> Definitions:
-    """Return the definitions for input that ends: nothing is ever idle there, it is finished."""
+    """Return the definitions for input that ends: nothing is idle there, but finished, and none waits for another."""
     streams = tuple(replace(stream, idle_then=IdleThen.HOLD) for stream in definitions.group.streams)
-    return replace(definitions, group=replace(definitions.group, streams=streams))
+    return replace(definitions, group=replace(definitions.group, streams=streams, max_drift_us=_TEN_YEARS_US))

@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from skyband.structures.array_types import Flags, Indexes, Ints
 from skyband.structures.window_kernels import PAIR_BITS
 from skyband.structures.window_store import WindowStore
 
@@ -11,7 +12,7 @@ __all__ = ["ChangedObjects"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _absorb_list(changes, first, marks, slots, count):
+def _absorb_list(changes: Indexes, first: int, marks: Flags, slots: Indexes, count: int) -> int:
     for i in range(first, len(changes)):
         slot = changes[i]
         if marks[slot] == 0:
@@ -22,7 +23,9 @@ def _absorb_list(changes, first, marks, slots, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _absorb_buckets(buckets, nodes, low, high, marks, slots, count):
+def _absorb_buckets(
+    buckets: Indexes, nodes: Indexes, low: int, high: int, marks: Flags, slots: Indexes, count: int
+) -> int:
     for tick in range(low, high):
         node = buckets[tick & (len(buckets) - 1)]
         while node >= 0:
@@ -36,7 +39,7 @@ def _absorb_buckets(buckets, nodes, low, high, marks, slots, count):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _absorb_live(records, top, marks, slots, count):
+def _absorb_live(records: Ints, top: int, marks: Flags, slots: Indexes, count: int) -> int:
     for slot in range(top):
         if records[slot, 2] >= 0 and marks[slot] == 0:
             marks[slot] = 1
@@ -48,8 +51,8 @@ def _absorb_live(records, top, marks, slots, count):
 class ChangedObjects:
     """A set of slots, filled from a store's list of changes and from the ticks that leave a window.
 
-    Initial state: everything alive is changed. Invariant: ``marks[slot]`` is 1 exactly for ``slots[:count]``. Cost: O(1) a
-    change; memory 5 bytes a slot.
+    Initial state: everything alive is changed. Invariant: ``marks[slot]`` is 1 exactly for ``slots[:count]``. Cost:
+    O(1) a change; memory 5 bytes a slot.
     """
 
     def __init__(self, store: WindowStore) -> None:

@@ -1,4 +1,4 @@
-"""Kernels of the skyband: read an object's instances, prune the dominated ones, read rankings. Words as in `skyband`."""
+"""Kernels of the skyband: read an object's instances, prune the dominated, read rankings. Words as in `skyband`."""
 
 from typing import NamedTuple
 
@@ -6,9 +6,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from skyband.structures.question import read_object
+from skyband.structures.array_types import Flags, Floats, Indexes, Ints
+from skyband.structures.object_table import ObjectArrays
+from skyband.structures.question import Question, read_object
 from skyband.structures.rank_order import heap_offer
 from skyband.structures.score_kernel import evaluate_one
+from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_kernels import NEWEST
 
 __all__ = ["Instances", "add_changed", "drop_changed", "prune", "read"]
@@ -17,8 +20,8 @@ __all__ = ["Instances", "add_changed", "drop_changed", "prune", "read"]
 # pruned nor prune), or a bar: in windows that reach back to it, its object is not eligible.
 FIRM, LOOSE, BAR = 0, 1, 2
 
-# Places in a skyband's `counts`: instances held, scores that were not finite, of the floor its size and oldest tick, and
-# whether a firm object has become infinite.
+# Places in a skyband's `counts`: instances held, scores that were not finite, of the floor its size and oldest tick,
+# and whether a firm object has become infinite.
 HELD, NOT_FINITE, FLOOR, OLDEST, LOST, COUNTS = 0, 1, 2, 3, 4, 5
 
 # The mark of a changed object that has had firm instances until now: what it dominated may have been pruned.
@@ -37,7 +40,7 @@ class Instances(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _copy(instances, source, into, target):
+def _copy(instances: Instances, source: int, into: Instances, target: int) -> None:
     into.tick[target] = instances.tick[source]
     into.rank[target] = instances.rank[source]
     into.slot[target] = instances.slot[source]
@@ -48,7 +51,7 @@ def _copy(instances, source, into, target):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def drop_changed(instances, count, low, marks):
+def drop_changed(instances: Instances, count: int, low: int, marks: Flags) -> int:
     """Keep instances that still live and whose object has not changed; return how many."""
     kept = 0
     for i in range(count):
@@ -65,7 +68,7 @@ def drop_changed(instances, count, low, marks):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _newest_before(store, question, slot, tick):
+def _newest_before(store: StoreArrays, question: Question, slot: int, tick: int) -> int:
     """Return the newest tick below `tick` in which the object has an entry that the question reads, or -2^62."""
     newest = -(1 << 62)
     for column in range(len(question.streams)):
@@ -83,7 +86,17 @@ def _newest_before(store, question, slot, tick):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _add_instances(store, question, instances, count, slot, low, stack, counts, marks):
+def _add_instances(
+    store: StoreArrays,
+    question: Question,
+    instances: Instances,
+    count: int,
+    slot: int,
+    low: int,
+    stack: Floats,
+    counts: Ints,
+    marks: Flags,
+) -> int:
     """Append the instances of one object, newest first; return the new count, or -1 if they do not fit."""
     first = count
     tick = 1 << 62
@@ -125,7 +138,7 @@ def _add_instances(store, question, instances, count, slot, low, stack, counts, 
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _differs(instances, at, rank, bits):
+def _differs(instances: Instances, at: int, rank: float, bits: int) -> bool:
     """Return whether an instance shows anything that the object's next newer one does not."""
     if instances.rank[at - 1] != rank or instances.present[at - 1] != bits:
         return True
@@ -136,7 +149,7 @@ def _differs(instances, at, rank, bits):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _offer_floor(floor, size, rank):
+def _offer_floor(floor: Floats, size: int, rank: float) -> int:
     """Keep the best ranks in the min-heap `floor`; return its new size. Cost O(log k)."""
     if size < len(floor):
         at = size
@@ -164,7 +177,17 @@ def _offer_floor(floor, size, rank):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def add_changed(store, question, instances, counts, low, slots, marks, floor, stack):
+def add_changed(
+    store: StoreArrays,
+    question: Question,
+    instances: Instances,
+    counts: Ints,
+    low: int,
+    slots: Indexes,
+    marks: Flags,
+    floor: Floats,
+    stack: Floats,
+) -> int:
     """Append the instances of changed objects, last changed first; return how many of `slots` are left.
 
     `floor` holds the best ranks of k objects' newest instances, none older than counts[OLDEST]. An object that is not
@@ -198,7 +221,15 @@ def add_changed(store, question, instances, counts, low, slots, marks, floor, st
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def prune(objects, by_row, instances, spare, order, heap, where):
+def prune(
+    objects: ObjectArrays,
+    by_row: bool,
+    instances: Instances,
+    spare: Instances,
+    order: Ints,
+    heap: Indexes,
+    where: Indexes,
+) -> int:
     """Sweep in `order`, youngest to oldest, equal ticks together; move what is not dominated to `spare`.
 
     Return how many are kept. Cost: O(1) for an instance that does not beat the k-th object so far, else O(log k).
@@ -228,7 +259,9 @@ def prune(objects, by_row, instances, spare, order, heap, where):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def read(instances, order, lows, ks, seen, stamp, ranking, starts):
+def read(
+    instances: Instances, order: Ints, lows: Ints, ks: Ints, seen: Ints, stamp: int, ranking: Indexes, starts: Ints
+) -> int:
     """Write each query's ranking; query q sees instances with tick >= lows[q]. Return the number written."""
     written = 0
     for q in range(len(lows)):

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from skyband.structures.array_types import Bytes, Indexes, Ints
+
 __all__ = ["MAX_ID_BYTES", "ObjectArrays", "ObjectTable", "add_object", "find_object", "id_before", "remove_object"]
 
 MAX_ID_BYTES = (1 << 20) - 1
@@ -23,7 +25,7 @@ _PREFIX = 7
 class ObjectArrays(NamedTuple):
     """The table's arrays, as kernels take them. `counts` is [live slots, highest slot + 1, free slots, arena bytes]."""
 
-    index: npt.NDArray[np.int64]
+    table: npt.NDArray[np.int64]
     records: npt.NDArray[np.int64]
     arena: npt.NDArray[np.uint8]
     free: npt.NDArray[np.int32]
@@ -34,7 +36,7 @@ LIVE, TOP, FREE, USED = 0, 1, 2, 3
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _prefix(id_bytes, start, stop):
+def _prefix(id_bytes: Bytes, start: int, stop: int) -> int:
     value = 0
     for i in range(_PREFIX):
         value = value << 8
@@ -44,7 +46,7 @@ def _prefix(id_bytes, start, stop):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _same_id(arrays, slot, id_bytes, start, stop, prefix0):
+def _same_id(arrays: ObjectArrays, slot: int, id_bytes: Bytes, start: int, stop: int, prefix0: int) -> bool:
     place = arrays.records[slot, 2]
     length = place & MAX_ID_BYTES
     if length != stop - start or arrays.records[slot, 0] != prefix0:
@@ -59,14 +61,14 @@ def _same_id(arrays, slot, id_bytes, start, stop, prefix0):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def find_object(arrays, tag, id_bytes, start, stop):
+def find_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop: int) -> int:
     """Return the slot of the id ``id_bytes[start:stop]`` with hash `tag`, or -1. Cost O(1) expected."""
-    mask = len(arrays.index) - 1
+    mask = len(arrays.table) - 1
     prefix0 = _prefix(id_bytes, start, stop)
     at = tag & mask
-    while arrays.index[at, 1] >= 0:
-        if arrays.index[at, 0] == tag:
-            slot = arrays.index[at, 1]
+    while arrays.table[at, 1] >= 0:
+        if arrays.table[at, 0] == tag:
+            slot = arrays.table[at, 1]
             if _same_id(arrays, slot, id_bytes, start, stop, prefix0):
                 return slot
         at = (at + 1) & mask
@@ -74,7 +76,7 @@ def find_object(arrays, tag, id_bytes, start, stop):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def add_object(arrays, tag, id_bytes, start, stop, indexed):
+def add_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop: int, indexed: bool) -> int:
     """Give a new slot to an id that has none; room must have been reserved. Cost O(length of the id)."""
     counts = arrays.counts
     if counts[FREE] > 0:
@@ -94,17 +96,17 @@ def add_object(arrays, tag, id_bytes, start, stop, indexed):
     arrays.records[slot, 2] = (used << 20) | length
     arrays.records[slot, 3] = tag
     if indexed:
-        mask = len(arrays.index) - 1
+        mask = len(arrays.table) - 1
         at = tag & mask
-        while arrays.index[at, 1] >= 0:
+        while arrays.table[at, 1] >= 0:
             at = (at + 1) & mask
-        arrays.index[at, 0] = tag
-        arrays.index[at, 1] = slot
+        arrays.table[at, 0] = tag
+        arrays.table[at, 1] = slot
     return slot
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def remove_object(arrays, slot, indexed):
+def remove_object(arrays: ObjectArrays, slot: int, indexed: bool) -> None:
     """Free a slot. Its arena bytes stay until the next compaction. Cost O(1) expected."""
     counts = arrays.counts
     arrays.free[counts[FREE]] = slot
@@ -113,24 +115,24 @@ def remove_object(arrays, slot, indexed):
     arrays.records[slot, 2] = -1
     if not indexed:
         return
-    mask = len(arrays.index) - 1
+    mask = len(arrays.table) - 1
     hole = arrays.records[slot, 3] & mask
-    while arrays.index[hole, 1] != slot:
+    while arrays.table[hole, 1] != slot:
         hole = (hole + 1) & mask
     # Backward shift: pull later entries of the run into the hole, so that no tombstone is ever needed.
     at = (hole + 1) & mask
-    while arrays.index[at, 1] >= 0:
-        home = arrays.index[at, 0] & mask
+    while arrays.table[at, 1] >= 0:
+        home = arrays.table[at, 0] & mask
         if ((at - home) & mask) >= ((at - hole) & mask):
-            arrays.index[hole, 0] = arrays.index[at, 0]
-            arrays.index[hole, 1] = arrays.index[at, 1]
+            arrays.table[hole, 0] = arrays.table[at, 0]
+            arrays.table[hole, 1] = arrays.table[at, 1]
             hole = at
         at = (at + 1) & mask
-    arrays.index[hole, 1] = -1
+    arrays.table[hole, 1] = -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def id_before(arrays, a, b, by_row):
+def id_before(arrays: ObjectArrays, a: int, b: int, by_row: bool) -> bool:
     """Return whether slot `a` wins a tie against slot `b`: smaller id bytes, then (`by_row`) earlier in total order."""
     for word in range(2):
         if arrays.records[a, word] != arrays.records[b, word]:
@@ -147,19 +149,19 @@ def id_before(arrays, a, b, by_row):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _reindex(arrays):
-    mask = len(arrays.index) - 1
+def _reindex(arrays: ObjectArrays) -> None:
+    mask = len(arrays.table) - 1
     for slot in range(arrays.counts[TOP]):
         if arrays.records[slot, 2] >= 0:
             at = arrays.records[slot, 3] & mask
-            while arrays.index[at, 1] >= 0:
+            while arrays.table[at, 1] >= 0:
                 at = (at + 1) & mask
-            arrays.index[at, 0] = arrays.records[slot, 3]
-            arrays.index[at, 1] = slot
+            arrays.table[at, 0] = arrays.records[slot, 3]
+            arrays.table[at, 1] = slot
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _move_ids(arrays, into):
+def _move_ids(arrays: ObjectArrays, into: Bytes) -> None:
     used = 0
     for slot in range(arrays.counts[TOP]):
         place = arrays.records[slot, 2]
@@ -174,7 +176,7 @@ def _move_ids(arrays, into):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _copy_ids(arrays, slots, ends, into):
+def _copy_ids(arrays: ObjectArrays, slots: Indexes, ends: Ints, into: Bytes) -> None:
     used = 0
     for i in range(len(slots)):
         place = arrays.records[slots[i], 2]
@@ -196,7 +198,7 @@ class ObjectTable:
         self._words = words
         self.capacity = capacity
         self._arrays = ObjectArrays(
-            index=_empty_index(2 * capacity if indexed else 2),
+            table=_empty_index(2 * capacity if indexed else 2),
             records=_records(capacity, 4 + words),
             arena=np.zeros(16 * capacity, np.uint8),
             free=np.zeros(capacity, np.int32),
@@ -262,8 +264,8 @@ class ObjectTable:
         free = np.zeros(capacity, np.int32)
         free[: len(old.free)] = old.free
         self.capacity = capacity
-        index = _empty_index(2 * capacity) if self.indexed else old.index
-        self._arrays = old._replace(index=index, records=records, free=free)
+        table = _empty_index(2 * capacity) if self.indexed else old.table
+        self._arrays = old._replace(table=table, records=records, free=free)
         if self.indexed:
             _reindex(self._arrays)
 
@@ -276,7 +278,7 @@ class ObjectTable:
         assert len(live) + len(free) == self.top
         if not self.indexed:
             return
-        assert {int(slot) for slot in arrays.index[:, 1] if slot >= 0} == live
+        assert {int(slot) for slot in arrays.table[:, 1] if slot >= 0} == live
         for slot in live:
             place = int(arrays.records[slot, 2])
             start, length = place >> 20, place & MAX_ID_BYTES

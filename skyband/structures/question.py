@@ -10,6 +10,8 @@ from skyband.errors import NotServedError
 from skyband.model.binding import BoundQuery
 from skyband.model.score import Opcode
 from skyband.model.stream import Aggregate
+from skyband.structures.array_types import Floats
+from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_kernels import BEST, COUNT, FIRST, LATEST, MAX, MIN, SUM
 from skyband.structures.window_store import Layout
 
@@ -41,8 +43,8 @@ def pose(bound: BoundQuery, layout: Layout) -> Question:
     """Return `bound` as kernels take it; raises NotServedError if it reads more than `MAX_COLUMNS` attributes."""
     if len(bound.columns) > MAX_COLUMNS:
         raise NotServedError(
-            f"query {bound.query.name!r} reads {len(bound.columns)} attributes, more than {MAX_COLUMNS}; use fewer in its "
-            "score, or require fewer streams",
+            f"query {bound.query.name!r} reads {len(bound.columns)} attributes, more than {MAX_COLUMNS}; use fewer in "
+            "its score, or require fewer streams",
             field="score",
         )
     fields, kinds = [], []
@@ -73,7 +75,7 @@ assert list(range(len(Aggregate))) == [BEST, LATEST, FIRST, SUM, COUNT, MAX, MIN
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def read_object(store, question, slot, low, values):
+def read_object(store: StoreArrays, question: Question, slot: int, low: int, values: Floats) -> int:
     """Combine what object `slot` has in ticks >= `low` into `values`; return the bits of the columns present.
 
     0 if the object is not valid or lacks a required stream. Panes are added oldest first, left to right. Cost: the
@@ -100,7 +102,7 @@ def read_object(store, question, slot, low, values):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _first_from(store, block, head, length, mask, low):
+def _first_from(store: StoreArrays, block: int, head: int, length: int, mask: int, low: int) -> int:
     """Return the place of the first entry with tick >= `low` in a chain whose first is older."""
     before, after = 0, length
     while after - before > 1:
@@ -113,10 +115,12 @@ def _first_from(store, block, head, length, mask, low):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _combine(store, kind, field, block, head, at, length, mask):
+def _combine(
+    store: StoreArrays, kind: int, field: int, block: int, head: int, at: int, length: int, mask: int
+) -> float:
     cell = block + ((head + at) & mask)
     value = store.cells[cell, field]
-    if kind == SUM or kind == COUNT:
+    if kind in (SUM, COUNT):
         for j in range(at + 1, length):
             value += store.cells[block + ((head + j) & mask), field]
     elif kind == MAX:

@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from skyband.structures.array_types import Floats, Indexes, Ints
 from skyband.structures.object_table import ObjectArrays, id_before
 
 __all__ = ["heap_offer", "ranks_before", "sort_by_rank"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def ranks_before(objects, by_row, rank_a, slot_a, rank_b, slot_b):
+def ranks_before(objects: ObjectArrays, by_row: bool, rank_a: float, slot_a: int, rank_b: float, slot_b: int) -> bool:
     """Return whether (rank score, id) of a comes strictly before that of b."""
     if rank_a != rank_b:
         return rank_a > rank_b
@@ -38,7 +39,7 @@ def sort_by_rank(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _order_ties(objects, by_row, rank, slot, tick, order):
+def _order_ties(objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, tick: Ints, order: Indexes) -> None:
     i = 0
     while i < len(order):
         j = i + 1
@@ -50,14 +51,16 @@ def _order_ties(objects, by_row, rank, slot, tick, order):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _tie_before(objects, by_row, slot, tick, a, b):
+def _tie_before(objects: ObjectArrays, by_row: bool, slot: Indexes, tick: Ints, a: int, b: int) -> bool:
     if slot[a] == slot[b]:
         return tick[a] < tick[b]
     return id_before(objects, slot[a], slot[b], by_row)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _sort_ties(objects, by_row, slot, tick, order, first, last):
+def _sort_ties(
+    objects: ObjectArrays, by_row: bool, slot: Indexes, tick: Ints, order: Indexes, first: int, last: int
+) -> None:
     """Heap sort of order[first:last] by id: no bad case when thousands of objects share a score."""
     n = last - first
     for root in range(n // 2 - 1, -1, -1):
@@ -68,7 +71,9 @@ def _sort_ties(objects, by_row, slot, tick, order, first, last):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _sink(objects, by_row, slot, tick, order, first, root, n):
+def _sink(
+    objects: ObjectArrays, by_row: bool, slot: Indexes, tick: Ints, order: Indexes, first: int, root: int, n: int
+) -> None:
     while True:
         child = 2 * root + 1
         if child >= n:
@@ -82,11 +87,20 @@ def _sink(objects, by_row, slot, tick, order, first, root, n):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def heap_offer(objects, by_row, rank, slot, heap, size, where, candidate):
+def heap_offer(
+    objects: ObjectArrays,
+    by_row: bool,
+    rank: Floats,
+    slot: Indexes,
+    heap: Indexes,
+    size: int,
+    where: Indexes,
+    candidate: int,
+) -> int:
     """Offer a candidate to the heap of the best `len(heap)` distinct objects; return the heap's new size.
 
-    ``heap[0]`` is the worst; ``where[slot]`` is an object's place in the heap or -1. A candidate of an object already there
-    replaces it (the caller offers an object's candidates worst first). Cost O(log k); O(1) for what does not enter.
+    ``heap[0]`` is the worst; ``where[slot]`` is an object's place in the heap or -1. A candidate of an object already
+    there replaces it (the caller offers an object's candidates worst first). Cost O(log k); O(1) for what does not enter.
     """
     at = where[slot[candidate]]
     if at >= 0:
@@ -108,7 +122,9 @@ def heap_offer(objects, by_row, rank, slot, heap, size, where, candidate):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _heap_up(objects, by_row, rank, slot, heap, where, at):
+def _heap_up(
+    objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, heap: Indexes, where: Indexes, at: int
+) -> None:
     while at > 0:
         parent = (at - 1) >> 1
         a, b = heap[at], heap[parent]
@@ -120,7 +136,9 @@ def _heap_up(objects, by_row, rank, slot, heap, where, at):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _heap_down(objects, by_row, rank, slot, heap, size, where, at):
+def _heap_down(
+    objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, heap: Indexes, size: int, where: Indexes, at: int
+) -> None:
     while True:
         child = 2 * at + 1
         if child >= size:

@@ -1,9 +1,9 @@
 """The hot tier: a K-skyband over instances; it answers every k <= K and window <= W of one score.
 
 Words: an *instance* of an object is what the object would score if only its observations since some tick counted; it
-lives until that tick leaves the window. Instance p *dominates* q if it is of another object, no older, and ranks before q.
-An instance dominated by K distinct objects can never be shown again: all of them outlive it and, where every attribute is
-steady, only rise. What is left is the skyband, about K(1 + ln(W/K)) instances on random order.
+lives until that tick leaves the window. Instance p *dominates* q if it is of another object, no older, and ranks before
+q. An instance dominated by K distinct objects can never be shown again: all of them outlive it and, where every
+attribute is steady, only rise. What is left is the skyband, about K(1 + ln(W/K)) instances on random order.
 
 ::
 
@@ -187,7 +187,7 @@ class Skyband:
         if len(self._where) < capacity:
             self._where = np.full(capacity, -1, np.int32)
             self._seen = np.zeros(capacity, np.int64)
-        # A heap for more objects than there are is never full, and then nothing is pruned: exact, and bounded by the data.
+        # A heap for more objects than there are is never full, and nothing is pruned: exact, and bounded by the data.
         if len(self._heap) < k:
             self._heap = np.zeros(k, np.int32)
             self._floor = np.zeros(k, np.float64)
@@ -195,8 +195,8 @@ class Skyband:
     def _grow(self) -> None:
         capacity = 2 * len(self._instances.tick)
         old, self._instances = self._instances, self._make(capacity)
-        for source, target in zip(old, self._instances, strict=True):
-            target[: self.size] = source[: self.size]
+        for name in old._fields:
+            getattr(self._instances, name)[: self.size] = getattr(old, name)[: self.size]
         self._spare = self._make(capacity)
 
     def _check(self) -> None:

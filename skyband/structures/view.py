@@ -2,8 +2,8 @@
 
 Words: a *member* is an object in the view; all others are *outsiders*. The *bound* is the (score, id) that no outsider
 ranks before; while the view holds every eligible object there is none. An object that changed is read again: it enters,
-stays or leaves by comparison with the bound alone. When the view overflows, its worst members leave and the best of them
-becomes the bound; when fewer than k are left, one *refill* scans all objects.
+stays or leaves by comparison with the bound alone. When the view overflows, its worst members leave and the best of
+them becomes the bound; when fewer than k are left, one *refill* scans all objects.
 
 ::
 
@@ -11,7 +11,8 @@ becomes the bound; when fewer than k are left, one *refill* scans all objects.
     bound     ············ 7.9           d rises to 8.0: above the bound, it enters
     outsiders d 7.5   e 7.1   …          only a and d left, k = 3: refill
 
-Initial state: empty, no bound, all live objects changed. Invariant: every member ranks before the bound, no outsider does.
+Initial state: empty, no bound, all live objects changed. Invariant: every member ranks before the bound, no outsider
+does.
 """
 
 from typing import NamedTuple
@@ -20,11 +21,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from skyband.structures.array_types import Floats, Indexes, Ints
 from skyband.structures.changed_objects import ChangedObjects
 from skyband.structures.object_table import MAX_ID_BYTES, ObjectArrays
 from skyband.structures.question import Question, read_object
 from skyband.structures.rank_order import heap_offer, sort_by_rank
 from skyband.structures.score_kernel import evaluate_one
+from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_store import WindowStore
 
 __all__ = ["Members", "View"]
@@ -49,7 +52,7 @@ class Bound(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _passes(objects, by_row, bound, rank, slot):
+def _passes(objects: ObjectArrays, by_row: bool, bound: Bound, rank: float, slot: int) -> bool:
     """Return whether (rank, id of slot) comes before the bound."""
     if bound.exists[0] == 0 or rank > bound.rank[0]:
         return True
@@ -69,13 +72,27 @@ def _passes(objects, by_row, bound, rank, slot):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _copy_values(values, source, into, target):
+def _copy_values(values: Floats, source: int, into: Floats, target: int) -> None:
     for j in range(values.shape[1]):
         into[target, j] = values[source, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _update(objects, by_row, store, question, members, count, where, bound, slots, low, stack, values, not_finite):
+def _update(
+    objects: ObjectArrays,
+    by_row: bool,
+    store: StoreArrays,
+    question: Question,
+    members: Members,
+    count: int,
+    where: Indexes,
+    bound: Bound,
+    slots: Indexes,
+    low: int,
+    stack: Floats,
+    values: Floats,
+    not_finite: Ints,
+) -> int:
     """Read the changed objects again; members that no longer pass leave, outsiders that do enter. Return the count."""
     for slot in slots:
         bits = read_object(store, question, slot, low, values[0])
@@ -107,7 +124,19 @@ def _update(objects, by_row, store, question, members, count, where, bound, slot
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _scan(objects, by_row, store, question, low, rank, slot, heap, where, stack, values):
+def _scan(
+    objects: ObjectArrays,
+    by_row: bool,
+    store: StoreArrays,
+    question: Question,
+    low: int,
+    rank: Floats,
+    slot: Indexes,
+    heap: Indexes,
+    where: Indexes,
+    stack: Floats,
+    values: Floats,
+) -> int:
     """Rank every live object; leave the best of them in `heap`, whose size is returned, worst first.
 
     `rank` and `slot` get one place per eligible object; `where` is all -1 before and after.
@@ -132,7 +161,16 @@ def _scan(objects, by_row, store, question, low, rank, slot, heap, where, stack,
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _fill(store, question, low, members, count, where, slots, stack):
+def _fill(
+    store: StoreArrays,
+    question: Question,
+    low: int,
+    members: Members,
+    count: int,
+    where: Indexes,
+    slots: Indexes,
+    stack: Floats,
+) -> int:
     """Make members of `slots`, which are known to be eligible; return the new count."""
     for slot in slots:
         members.present[count] = read_object(store, question, slot, low, members.values[count])
@@ -145,7 +183,7 @@ def _fill(store, question, low, members, count, where, slots, stack):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _keep(members, order, kept, where, spare):
+def _keep(members: Members, order: Indexes, kept: int, where: Indexes, spare: Members) -> None:
     """Reorder members by rank, dropping those after the first `kept`."""
     for i in range(len(order)):
         at = order[i]
@@ -210,8 +248,8 @@ class View:
     def refresh(self, k: int, low: int) -> None:
         """Bring the first k members up to date for the window of ticks >= `low`.
 
-        `low` may go back as far as the store reaches. Cost: the entries of the changed objects, among them those with an
-        entry in the ticks by which `low` moved; a refill costs those of all objects.
+        `low` may go back as far as the store reaches. Cost: the entries of the changed objects, among them those with
+        an entry in the ticks by which `low` moved; a refill costs those of all objects.
         """
         self.changed.add_changes()
         self.leave_ticks(low)
@@ -308,8 +346,8 @@ class View:
             self._where = where
         if len(self._members.rank) < members:
             old, self._members = self._members, self._make(2 * members)
-            for source, target in zip(old, self._members, strict=True):
-                target[: self.count] = source[: self.count]
+            for name in old._fields:
+                getattr(self._members, name)[: self.count] = getattr(old, name)[: self.count]
             self._spare = self._make(2 * members)
 
     def _check(self) -> None:

@@ -2,7 +2,9 @@
 
 from numba import njit
 
-from skyband.structures.object_table import add_object, find_object, remove_object
+from skyband.structures.array_types import Floats, Indexes
+from skyband.structures.object_table import ObjectArrays, add_object, find_object, remove_object
+from skyband.structures.store_arrays import Layout, Rows, StoreArrays
 
 __all__ = ["apply_rows", "expire_buckets"]
 
@@ -17,7 +19,16 @@ BEST, LATEST, FIRST, SUM, COUNT, MAX, MIN = 0, 1, 2, 3, 4, 5, 6
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def apply_rows(objects, store, layout, rows, first, last, low, row_number):
+def apply_rows(
+    objects: ObjectArrays,
+    store: StoreArrays,
+    layout: Layout,
+    rows: Rows,
+    first: int,
+    last: int,
+    low: int,
+    row_number: int,
+) -> int:
     """Apply rows [first, last); return the first row not applied (`last`, or where the cells ran out).
 
     `row_number` + i is the number of row i where ticks are rows. Everything that a group of rows will need is touched
@@ -35,12 +46,12 @@ def apply_rows(objects, store, layout, rows, first, last, low, row_number):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _touch(objects, store, rows, first, last):
+def _touch(objects: ObjectArrays, store: StoreArrays, rows: Rows, first: int, last: int) -> None:
     """Bring into the cache what rows [first, last) will most likely need; their true slots are found later."""
-    mask = len(objects.index) - 1
+    mask = len(objects.table) - 1
     touched = 0
     for i in range(first, last):
-        store.scratch[i - first] = objects.index[rows.id_hash[i] & mask, 1]
+        store.scratch[i - first] = objects.table[rows.id_hash[i] & mask, 1]
     for i in range(first, last):
         slot = store.scratch[i - first]
         if slot >= 0:
@@ -56,7 +67,16 @@ def _touch(objects, store, rows, first, last):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _apply_group(objects, store, layout, rows, first, last, low, row_number):
+def _apply_group(
+    objects: ObjectArrays,
+    store: StoreArrays,
+    layout: Layout,
+    rows: Rows,
+    first: int,
+    last: int,
+    low: int,
+    row_number: int,
+) -> int:
     streams = store.chains.shape[1]
     counts = store.counts
     tick = 0
@@ -95,13 +115,13 @@ def _apply_group(objects, store, layout, rows, first, last, low, row_number):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _copy_cell(cells, source, target):
+def _copy_cell(cells: Floats, source: int, target: int) -> None:
     for j in range(cells.shape[1]):
         cells[target, j] = cells[source, j]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _observe(store, layout, rows, i, slot, stream, tick):
+def _observe(store: StoreArrays, layout: Layout, rows: Rows, i: int, slot: int, stream: int, tick: int) -> bool:
     chain = store.chains[slot, stream]
     length, mask = chain[2], chain[3] - 1
     at = length
@@ -129,7 +149,9 @@ def _observe(store, layout, rows, i, slot, stream, tick):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _watch_promise(store, layout, event_time_us, chain, at, stream):
+def _watch_promise(
+    store: StoreArrays, layout: Layout, event_time_us: int, chain: Indexes, at: int, stream: int
+) -> None:
     """Count an observation that comes within `repeat_after` of the object's neighbouring ones."""
     mask = chain[3] - 1
     for j in range(max(at - 1, 0), min(at + 1, chain[2])):
@@ -140,7 +162,7 @@ def _watch_promise(store, layout, event_time_us, chain, at, stream):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _begin(store, layout, rows, i, cell, stream, tick):
+def _begin(store: StoreArrays, layout: Layout, rows: Rows, i: int, cell: int, stream: int, tick: int) -> None:
     kind, base = layout.kinds[stream], layout.first_field
     store.ticks[cell, 0] = tick
     if base == 2:
@@ -155,7 +177,7 @@ def _begin(store, layout, rows, i, cell, stream, tick):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _merge(store, layout, rows, i, cell, stream):
+def _merge(store: StoreArrays, layout: Layout, rows: Rows, i: int, cell: int, stream: int) -> None:
     kind, base = layout.kinds[stream], layout.first_field
     if base == 2:
         time, seen = rows.event_time_us[i], store.ticks[cell, 1]
@@ -180,7 +202,7 @@ def _merge(store, layout, rows, i, cell, stream):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _grow_chain(store, chain):
+def _grow_chain(store: StoreArrays, chain: Indexes) -> bool:
     """Move a full chain into a block of twice its size; return False if the cells do not suffice."""
     old, capacity = chain[0], chain[3]
     size, size_class = 1, 0
@@ -205,7 +227,7 @@ def _grow_chain(store, chain):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _free_block(store, block, capacity):
+def _free_block(store: StoreArrays, block: int, capacity: int) -> None:
     size_class = 0
     while (1 << size_class) < capacity:
         size_class += 1
@@ -214,7 +236,7 @@ def _free_block(store, block, capacity):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _list_in_bucket(store, tick, pair):
+def _list_in_bucket(store: StoreArrays, tick: int, pair: int) -> None:
     counts = store.counts
     node = counts[FREE_NODE] - 1  # stored plus one, so that zeroed counts mean none
     if node >= 0:
@@ -230,7 +252,7 @@ def _list_in_bucket(store, tick, pair):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def expire_buckets(objects, store, layout, low, new_low):
+def expire_buckets(objects: ObjectArrays, store: StoreArrays, layout: Layout, low: int, new_low: int) -> None:
     """Drop the entries of ticks [low, new_low), and objects without any. Cost O(entries dropped + ticks passed)."""
     streams = store.chains.shape[1]
     mask = len(store.buckets) - 1
@@ -245,7 +267,7 @@ def expire_buckets(objects, store, layout, low, new_low):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _unlist(store, node):
+def _unlist(store: StoreArrays, node: int) -> tuple[int, int]:
     """Free nodes from `node` on, as many as the scratch holds pairs; return the next node and how many pairs."""
     counts = store.counts
     count = 0
@@ -261,24 +283,24 @@ def _unlist(store, node):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _touch_expired(objects, store, layout, streams, count):
+def _touch_expired(objects: ObjectArrays, store: StoreArrays, layout: Layout, streams: int, count: int) -> None:
     touched = 0
     for i in range(count):
         pair = store.scratch[i]
         slot = pair >> PAIR_BITS
         touched += (store.chains[slot, pair & PAIR_MASK, 0] + objects.records[slot, 3]) & 1
     if not layout.by_row:
-        mask = len(objects.index) - 1
+        mask = len(objects.table) - 1
         for i in range(count):
             pair = store.scratch[i]
             slot = pair >> PAIR_BITS
-            touched += objects.index[objects.records[slot, 3] & mask, 0] & 1
+            touched += objects.table[objects.records[slot, 3] & mask, 0] & 1
             touched += store.ticks[store.chains[slot, pair & PAIR_MASK, 0], 0] & 1
     store.counts[TOUCHED] = touched
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _expire_entry(objects, store, layout, streams, pair):
+def _expire_entry(objects: ObjectArrays, store: StoreArrays, layout: Layout, streams: int, pair: int) -> None:
     slot = pair >> PAIR_BITS
     chain = store.chains[slot, pair & PAIR_MASK]
     chain[1] = (chain[1] + 1) & (chain[3] - 1)
@@ -291,7 +313,7 @@ def _expire_entry(objects, store, layout, streams, pair):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _is_gone(store, slot, streams):
+def _is_gone(store: StoreArrays, slot: int, streams: int) -> bool:
     for stream in range(streams):
         if store.chains[slot, stream, 2] > 0:
             return False

@@ -2,8 +2,8 @@
 
 Words: a *tick* is the unit in which windows begin and end: a pane of event time, or one row for count windows. An
 *entry* is what one object saw on one stream in one tick, already combined (its sum, its extremes, its first or latest
-values); since windows begin and end on ticks, no query can see inside an entry. A *chain* is the entries of one (object,
-stream), oldest first, in a ring whose capacity is a power of two. A *bucket* lists the (object, stream) pairs that have
+values); since windows begin and end on ticks, no query can see inside an entry. A *chain* is the entries of one
+(object, stream), oldest first, in a ring whose capacity is a power of two. A *bucket* lists the (object, stream) pairs that have
 an entry in one tick: it drives expiry, here and in the views.
 
 ::
@@ -19,7 +19,7 @@ tick lies in [low, low + buckets) and is listed once in its bucket; chains ascen
 Cell of an entry: ``[tick, (event time,) fields…]``: `best` keeps (max, min) per attribute, all others one field each.
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +28,7 @@ from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
 from skyband.model.stream import Aggregate
 from skyband.structures.object_table import ObjectTable
+from skyband.structures.store_arrays import Layout, Rows, StoreArrays
 from skyband.structures.window_kernels import (
     BROKEN,
     CELLS,
@@ -48,42 +49,6 @@ _KINDS = {kind: number for number, kind in enumerate(Aggregate)}
 _SIZE_CLASSES = 32
 # Rows handled together: enough for their cache misses to overlap, few enough to stay in the first cache.
 _GROUP_ROWS = 64
-
-
-class Rows(NamedTuple):
-    """Rows in total order, in columns; `id_hash` int64 view of the 64-bit hash."""
-
-    stream: npt.NDArray[np.int32]
-    event_time_us: npt.NDArray[np.int64]
-    id_bytes: npt.NDArray[np.uint8]
-    id_ends: npt.NDArray[np.int64]
-    id_hash: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-
-
-class StoreArrays(NamedTuple):
-    """The store's arrays, as kernels take them. `ticks` is the same memory as `cells`, seen as integers."""
-
-    cells: npt.NDArray[np.float64]
-    ticks: npt.NDArray[np.int64]
-    chains: npt.NDArray[np.int32]
-    buckets: npt.NDArray[np.int32]
-    nodes: npt.NDArray[np.int32]
-    free_blocks: npt.NDArray[np.int32]
-    changes: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
-    scratch: npt.NDArray[np.int64]
-
-
-class Layout(NamedTuple):
-    """What kernels must know of the group: per stream its aggregate, width and promise, and the cells' shape."""
-
-    kinds: npt.NDArray[np.int32]
-    widths: npt.NDArray[np.int32]
-    repeat_after_us: npt.NDArray[np.int64]
-    first_field: int
-    by_row: bool
-    tick_us: int
 
 
 def _layout(group: Group, in_rows: bool) -> tuple[Layout, int]:
@@ -110,7 +75,7 @@ def _layout(group: Group, in_rows: bool) -> tuple[Layout, int]:
 
 
 class WindowStore:
-    """Observations of all objects within the retention, by tick. `in_rows`: ticks are row numbers, for count windows."""
+    """Observations of all objects within the retention, by tick. `in_rows`: ticks are rows, for count windows."""
 
     def __init__(self, group: Group, *, in_rows: bool = False) -> None:
         self.layout, self._width = _layout(group, in_rows)
@@ -181,7 +146,8 @@ class WindowStore:
         """Apply rows [first, last), in total order after all rows before.
 
         `expire` must have been called with the low tick of the next evaluation: no row's tick may be more than the
-        retention above it, and one below it can no longer count and is dropped. Cost: O(1) per row, one hash probe and one chain; a late row moves the entries of its chain after it.
+        retention above it, and one below it can no longer count and is dropped. Cost: O(1) per row, one hash probe and
+        one chain; a late row moves the entries of its chain after it.
         """
         if first >= last:
             return

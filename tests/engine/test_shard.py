@@ -42,7 +42,13 @@ def ask(name: str, size: int, slide: int, *, k: int = 2, score: str = "a", **mor
 
 
 def assert_right(
-    group: Group, queries: Sequence[Query], rows: Rows, *, shards: tuple[int, ...] = (1,), batches: tuple[int, ...] = (1, 10_000)
+    group: Group,
+    queries: Sequence[Query],
+    rows: Rows,
+    *,
+    shards: tuple[int, ...] = (1,),
+    batches: tuple[int, ...] = (1, 10_000),
+    check: bool = True,
 ) -> None:
     """Assert that every algorithm that fits gives what brute force gives."""
     asked = fitting(group, queries)
@@ -50,7 +56,7 @@ def assert_right(
     assert truth
     for count in shards:
         for batch_rows in batches:
-            got = run(group, [query for _, query in asked], rows, shards=count, batch_rows=batch_rows, check=True)
+            got = run(group, [query for _, query in asked], rows, shards=count, batch_rows=batch_rows, check=check)
             assert_equal(truth, got, rows)
 
 
@@ -73,7 +79,8 @@ def test_time_may_begin_anywhere(start: int, pane_us: int) -> None:
 def test_windows_may_be_larger_than_all_that_is_seen() -> None:
     group = group_of(Aggregate.SUM, pane_us=1_000_000, panes=1 << 23)
     rows = random_rows(2, [i * 700_000 for i in range(50)])
-    assert_right(group, [ask("q", group.retention_us, 10_000_000)], rows)
+    # Checking would look at each of 8 million ticks.
+    assert_right(group, [ask("q", group.retention_us, 10_000_000)], rows, check=False)
 
 
 @pytest.mark.parametrize("aggregate", [Aggregate.BEST, Aggregate.LATEST])
