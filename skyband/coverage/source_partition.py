@@ -63,8 +63,8 @@ class SourcePartition:
         self.newest_us = max(self.newest_us, section.newest_us)
 
     def is_idle(self, clock_us: int) -> bool:
-        """Return whether its lease still runs at `clock_us`."""
-        return not self.holds_when_idle and self.idle_until_us > clock_us
+        """Return whether it has a lease that still runs at `clock_us`."""
+        return not self.holds_when_idle and self.idle_until_us != 0 and self.idle_until_us > clock_us
 
     def counted_us(self, clock_us: int, group_newest_us: int) -> int:
         """Return the time up to which it lets the frontier go."""

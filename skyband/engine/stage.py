@@ -67,7 +67,9 @@ class EngineStage:
                 self._handle(record.partition, record.value)
         if records:
             self._producer.flush()
-            self._consumer.commit({Position(self._aligned, r.partition): r.next_offset for r in records})
+            # What a stopped shard has not evaluated stays readable for whoever mends it.
+            read = [record for record in records if record.partition not in self.stopped]
+            self._consumer.commit({Position(self._aligned, record.partition): record.next_offset for record in read})
         self._report()
         return bool(records)
 

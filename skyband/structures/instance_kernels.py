@@ -24,6 +24,9 @@ FIRM, LOOSE, BAR = 0, 1, 2
 # and whether a firm object has become infinite.
 HELD, NOT_FINITE, FLOOR, OLDEST, LOST, COUNTS = 0, 1, 2, 3, 4, 5
 
+# Below every tick, and below every window's lowest.
+NEVER = -(3 << 61)
+
 # The mark of a changed object that has had firm instances until now: what it dominated may have been pruned.
 WAS_FIRM = 2
 
@@ -69,8 +72,8 @@ def drop_changed(instances: Instances, count: int, low: int, marks: Flags) -> in
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 def _newest_before(store: StoreArrays, question: Question, slot: int, tick: int) -> int:
-    """Return the newest tick below `tick` in which the object has an entry that the question reads, or -2^62."""
-    newest = -(1 << 62)
+    """Return the newest tick below `tick` in which the object has an entry that the question reads, or `NEVER`."""
+    newest = NEVER
     for column in range(len(question.streams)):
         stream = question.streams[column]
         if column > 0 and stream == question.streams[column - 1]:

@@ -176,8 +176,7 @@ class WindowStore:
         """Drop all entries with a tick below `low`, and the objects that have none left. Cost O(entries dropped)."""
         if low <= self.low:
             return
-        if self.low != MIN_TIME_US:
-            expire_buckets(self.objects.arrays, self._arrays, self.layout, self.low, low)
+        expire_buckets(self.objects.arrays, self._arrays, self.layout, self.low, low)
         self.low = low
 
     def _reserve(self, rows: int) -> None:
@@ -205,7 +204,7 @@ class WindowStore:
     def _check(self) -> None:
         self.objects._check()
         arrays, listed = self._arrays, set()
-        for tick in range(self.low, self.newest + 1) if self.low != MIN_TIME_US else ():
+        for tick in range(self.low, self.newest + 1) if self.newest != MIN_TIME_US else ():
             node = int(arrays.buckets[tick & (len(arrays.buckets) - 1)])
             while node >= 0:
                 assert (tick, int(arrays.nodes[node, 1])) not in listed

@@ -34,8 +34,8 @@ def as_dict(result: Result, by_row: bool) -> dict[str, Any]:
 class PurePipeline:
     """Aligner → shards → merger for one group.
 
-    `check` asserts every structure's invariants after each batch. `catalog`: changes of queries come through the aligned
-    log, with the next flush; else at once, to every shard.
+    `check` asserts every structure's invariants after each batch. `catalog`: changes of queries come through the
+    aligned log, with the next flush; else at once, to every shard.
     """
 
     def __init__(

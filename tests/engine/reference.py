@@ -46,7 +46,7 @@ class Reference:
         self.asked: dict[str, Asked] = {}
 
     def advance(self, rows: Sequence[Seen], covered: Callable[[int], int], applied: int) -> list[dict[str, Any]]:
-        """Return what is shown now: `rows` so far in total order, time covered by slide, rows that count windows see."""
+        """Return what is shown now: `rows` so far in total order, time covered by slide, rows seen by count windows."""
         results = []
         for name, asked in self.asked.items():
             in_rows, slide = asked.query.window.in_rows, asked.query.window.slide

@@ -1,4 +1,4 @@
-"""When all sources are idle what is known is shown; when rows flow again, windows that were not shown are still right."""
+"""When all sources are idle what is known is shown; when rows flow again, windows not shown yet are still right."""
 
 from bisect import insort
 from dataclasses import replace

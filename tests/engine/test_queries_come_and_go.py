@@ -1,4 +1,4 @@
-"""Queries are added, changed, paused, resumed and deleted while rows flow; each is right from its first window end on."""
+"""Queries are added, changed, paused, resumed and deleted while rows flow; each is right from its first window end."""
 
 from dataclasses import replace
 

@@ -65,7 +65,7 @@ def random_rows(seed: int, times: Sequence[int], ids: str = "abcdefgh") -> Rows:
     return {(0, 0): [Row(random.choice(ids), time, (float(random.randint(-9, 9)),)) for time in times]}
 
 
-@pytest.mark.parametrize("start", [MIN_TIME_US + 1, MIN_TIME_US + 10**7, -1, 0, MAX_TIME_US - 10**7, MAX_TIME_US - 200])
+@pytest.mark.parametrize("start", [MIN_TIME_US + 10**5, -1, 0, MAX_TIME_US - 10**7, MAX_TIME_US - 200])
 @pytest.mark.parametrize("pane_us", [1, 1_000])
 def test_time_may_begin_anywhere(start: int, pane_us: int) -> None:
     group = group_of(pane_us=pane_us)
@@ -239,13 +239,11 @@ def test_a_new_query_sees_its_whole_window_at_once_and_may_ask_for_more_than_tho
     for time in range(150):
         if time in (20, 60, 80, 100):
             k, size = sizes.pop(0)
-            first = time + (2 if catalog else 0)
-            first = -(-max(first, time) // 2) * 2
-            flowing.put(planned(group, ask(f"q{time}", size, 2, k=k), algorithm), first=first)
+            flowing.put(planned(group, ask(f"q{time}", size, 2, k=k), algorithm), first=time)
         if time == 120:
             for name in ("q100", "q60"):  # the largest of the two sets of sizes go
                 query = flowing.reference.asked[name].query
-                flowing.put(query, 2, QueryState.DELETED, first=122 if catalog else 120)
+                flowing.put(query, 2, QueryState.DELETED, first=time)
         flowing.send(Row(f"o{random.randrange(15)}", time, (float(random.randint(-9, 9)),)))
 
 
@@ -297,9 +295,11 @@ def test_results_of_one_instant_share_their_rows() -> None:
     pipeline.flush()
     (batch,) = [p for p in pipeline.partials if p.evaluations[0].window_end == 20]
     assert [(e.uid, e.k, e.window_start) for e in batch.evaluations] == [("q3", 3, 0), ("q1", 1, 0), ("q2", 2, 10)]
-    assert ids_of(batch) == ["a", "b", "c"]
-    assert [batch.ranking[e.start : e.stop].tolist() for e in batch.evaluations] == [[0, 1, 2], [0], [1, 2]]
-    assert batch.score.tolist() == [3.0, 2.0, 0.0]
+    ids = ids_of(batch)
+    assert sorted(ids) == ["a", "b", "c"]
+    shown = [[ids[i] for i in batch.ranking[e.start : e.stop]] for e in batch.evaluations]
+    assert shown == [["a", "b", "c"], ["a"], ["b", "c"]]
+    assert dict(zip(ids, batch.score.tolist(), strict=True)) == {"a": 3.0, "b": 2.0, "c": 0.0}
     assert (len(batch.event_time_us), batch.sequence.tolist()) == (0, [0, 0, 0])
     assert (batch.attribute_names, batch.present.tolist()) == (("a",), [[True]] * 3)
 
@@ -358,7 +358,8 @@ def test_a_repeated_batch_changes_nothing_and_a_gap_stops_the_shard() -> None:
 
 
 def test_statistics_tell_what_a_shard_holds_and_has_done() -> None:
-    group = replace(group_of(panes=8), streams=(replace(group_of().streams[0], repeat_after_us=100),))
+    stream = replace(group_of(Aggregate.LATEST).streams[0], attributes=(_wide("a"),), repeat_after_us=100)
+    group = replace(group_of(), streams=(stream,))
     pipeline = PurePipeline(group, [(0, 0)])
     pipeline.change(planned(group, ask("q", 8, 1, score="log1p(a)"), Algorithm.VIEW))
     pipeline.add((0, 0), [Row(name, time, (value,)) for name, time, value in (("a", 0, 1.0), ("b", 1, -2.0), ("a", 2, 5.0), ("c", 9, 1.0))], 0)

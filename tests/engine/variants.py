@@ -1,4 +1,4 @@
-"""More questions over the same rows: every algorithm that fits, and siblings that share a score but not k and window."""
+"""More questions over the same rows: every algorithm that fits, and siblings that share a score, not k and window."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -144,7 +144,9 @@ def test_an_object_that_becomes_infinite_gives_back_the_places_it_kept_from_othe
             tried.model.expire(low)
             for _ in range(3):
                 late = random.choice((0, 0, 25))
-                tried.model.apply([(0, random.choice("abcdef"), now - late, (random.choice((700.0, 704.0, 708.0, 715.0)),))])
+                tried.model.apply(
+                    [(0, random.choice("abcdef"), now - late, (random.choice((700.0, 704.0, 708.0, 715.0)),))]
+                )
             if random.random() < 0.7:
                 tried.refresh(k, low)
                 lows = [random.randint(low, now // 10) for _ in range(4)]

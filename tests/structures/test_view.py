@@ -1,4 +1,4 @@
-"""The view shows the best objects by current score, whatever rises and falls, and scans all objects only when it must."""
+"""The view shows the best objects by current score, whatever rises and falls, and scans all only when it must."""
 
 from random import Random
 from typing import Any
