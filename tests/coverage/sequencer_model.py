@@ -81,7 +81,8 @@ class ModelSequencer:
     def is_idle(self, place: tuple[int, int]) -> bool:
         if self.group.streams[place[0]].idle_then is IdleThen.HOLD:
             return False
-        return self.partitions[place].lease[1] > self.clock
+        until = self.partitions[place].lease[1]
+        return until != 0 and until > self.clock
 
     def everyone_is_done(self) -> bool:
         return all(self.is_idle(place) for place in self.times())

@@ -160,6 +160,9 @@ def test_a_sum_adds_the_panes_and_within_a_pane_the_rows_in_order() -> None:
     assert clean == [0.1, 0.2, 0.3, 1e16, 1.0]  # lo is 0
     assert combined(column, seen, S) == (0.1 + 0.2) + (0.3 + 1e16) + 1.0
     assert combined(column, seen, None) == (((0.1 + 0.2) + 0.3) + 1e16) + 1.0
+    rows = [row("x", 2, 1.0), row("x", 1, 1.0), row("x", 0, 1e16)]
+    backwards = accepted(group(stream(max_delay_us=9 * S)), {(0, 0): rows})[::-1]
+    assert combined(column, backwards, S) == (1e16 + 1.0) + 1.0 != 1e16 + (1.0 + 1.0)
 
 
 def test_ties_are_broken_by_id_in_bytes_and_for_records_then_by_total_order() -> None:

@@ -161,6 +161,17 @@ def test_a_generator_is_consumed_as_results_are_asked_for() -> None:
     assert taken["rows"] == 20_000
 
 
+def test_a_file_that_has_ended_holds_no_results_back(tmp_path: Path) -> None:
+    short: list[dict[str, object]] = [{"object_id": "x", "event_time": t * S, "value": 1} for t in range(5)]
+    long = [{"object_id": "y", "event_time": t * S, "value": 2} for t in range(3_000)]
+    made = prepare(ONE_STREAM)
+    replay = Replay(made, open_rows(made.group, written(tmp_path, [short, long]), batch_rows=100), batch_rows=100)
+    results: list[int] = []
+    replay.on_chunk = lambda: results.append(replay.summary.results)
+    assert len(list(replay)) == 1_500
+    assert results[len(results) // 2] > 600
+
+
 def test_rows_are_read_once_and_results_come_once() -> None:
     made = prepare(ONE_STREAM)
     replay = Replay(made, open_rows(made.group, [("x", S, 1.0)]))
