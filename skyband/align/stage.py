@@ -16,6 +16,7 @@ from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.catalog import QueryChange
 from skyband.model.group import Group
 from skyband.model.source_rows import DeadLetter, SourceRows
+from skyband.model.status import SourceReport
 
 __all__ = ["AlignSettings", "AlignStage", "AlignStatistics", "aligned_topic", "consumer_group"]
 
@@ -35,7 +36,8 @@ class AlignSettings:
     """How an align stage batches and whom it writes as.
 
     It flushes when `batch_rows` rows or dead letters wait, or something waits for `flush_interval_us`; none of it
-    changes a result. `poll_records` bounds one poll. Ends of partitions are asked for every `tick_interval_us`.
+    changes a result. `poll_records` bounds one poll. Ends of partitions are asked for every `tick_interval_us`. How
+    sources are doing is told to `progress_topic` (empty: nobody) every `report_interval_us`.
     """
 
     writer: str = "align"
@@ -45,6 +47,8 @@ class AlignSettings:
     tick_interval_us: int = 250_000
     poll_records: int = 5_000
     dead_letter_topic: str = "dead-letters"
+    progress_topic: str = ""
+    report_interval_us: int = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,7 @@ class AlignStage:
         self._log = log
         self._clock = clock
         self._group = group
+        self._generation = generation
         self._settings = settings or AlignSettings()
         self._topic = aligned_topic(group.name, generation)
         self._positions = dict(sources)
@@ -127,6 +132,7 @@ class AlignStage:
         self._frontier_us: int | None = None
         self._pending_since_us: int | None = None
         self._ticked_us: int | None = None
+        self._reported_us = clock.now_us()
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Deliver what waits, read once and flush if due; return whether anything was done.
@@ -144,6 +150,7 @@ class AlignStage:
         self._finish_ended()
         self._tick(now_us)
         self._pause()
+        self._report(now_us)
         if self._is_due(now_us):
             self.flush()
             return True
@@ -253,6 +260,29 @@ class AlignStage:
         if ended := self._paused - wanted:
             self._consumer.resume([self._positions[key] for key in sorted(ended)])
         self._paused = wanted
+
+    def _report(self, now_us: int) -> None:
+        """Tell how each source partition is doing, if it is time; a stream's rejects go with its first partition."""
+        topic = self._settings.progress_topic
+        if not topic or now_us - self._reported_us < self._settings.report_interval_us:
+            return
+        self._reported_us = now_us
+        sources = [key for key in self._aligner.keys if key != CATALOG_KEY]
+        ends = self._consumer.end_offsets([self._positions[key] for key in sources])
+        rejected = {counts.stream: counts.rejected for counts in self._aligner.counts()}
+        for key in sources:
+            stream = self._group.streams[key[0]].name
+            report = SourceReport(
+                group=self._group.name,
+                generation=self._generation,
+                stream=stream,
+                partition=key[1],
+                rejected=tuple((reason.label, count) for reason, count in rejected.pop(stream, {}).items()),
+                paused=key in self._paused,
+                unread_rows=ends[self._positions[key]] - self._aligner.cursor(key),
+                reader=self._settings.writer,
+            )
+            self._producer.send(topic, 0, report, timestamp_us=now_us)
 
     def _is_due(self, now_us: int) -> bool:
         """Return whether to flush now; takes note of since when something waits."""

@@ -29,10 +29,10 @@ class Reporter:
             newest_us=shard.sequencer.newest_us,
             holder=holder,
             stopped=stopped,
-            rows_in=statistics.rows,
+            rows_in=shard.sequencer.statistics().rows,
             rows_late=statistics.late_rows,
             objects=statistics.objects,
-            state_bytes=statistics.state_bytes,
+            state_bytes=statistics.store_bytes,
             queries=tuple(self._query(uid, now_us, statistics.broken_promises) for uid in shard.uids()),
         )
 

@@ -46,7 +46,7 @@ class QueryStatistics:
 
 @dataclass(frozen=True, slots=True)
 class ShardStatistics:
-    """What a shard holds and has done."""
+    """What a shard holds and has done; `state_bytes` are those of its stores and of its rankings."""
 
     rows: int
     late_rows: int
@@ -57,6 +57,7 @@ class ShardStatistics:
     entries: int
     held: int
     refills: int
+    store_bytes: int
     state_bytes: int
     evaluations: int
 
@@ -102,9 +103,6 @@ class Shard:
         release = rows.release_time_us
         self._late_rows += int(np.count_nonzero(release > rows.event_time_us))
         cursor = 0
-        if len(release) and self._passed == MIN_TIME_US:
-            # Nothing can be shown at or before the first row.
-            self._pass(int(release[0]))
         while True:
             waiting = int(release[cursor]) if cursor < len(release) else None
             end, due = self._next_due(frontier, settled, waiting)
@@ -130,6 +128,7 @@ class Shard:
         """Return counts and sizes as of now."""
         store = self._stores[False]
         rankings = self._rankings.values()
+        store_bytes = sum(each.state_bytes for each in self._stores.values())
         return ShardStatistics(
             rows=store.rows_applied,
             late_rows=self._late_rows,
@@ -140,8 +139,8 @@ class Shard:
             entries=sum(each.entries for each in self._stores.values()),
             held=sum(ranking.held for ranking in rankings),
             refills=sum(ranking.refills for ranking in rankings),
-            state_bytes=sum(each.state_bytes for each in self._stores.values())
-            + sum(each.state_bytes for each in rankings),
+            store_bytes=store_bytes,
+            state_bytes=store_bytes + sum(each.state_bytes for each in rankings),
             evaluations=self._evaluations,
         )
 

@@ -59,7 +59,8 @@ class LocalPipeline:
         self._define(definitions)
         self._positions = {place: Position(f"source.{self.group.streams[place[0]].name}", place[1]) for place in places}
         sources = {**self._positions, CATALOG_KEY: Position(CATALOG_TOPIC, 0)}
-        self.align = AlignStage(log, clock, self.group, _GENERATION, self.group.shards, sources, settings=align)
+        settings = replace(align or AlignSettings(), progress_topic=PROGRESS_TOPIC)
+        self.align = AlignStage(log, clock, self.group, _GENERATION, self.group.shards, sources, settings=settings)
         self.engine = EngineStage(
             log,
             self.group,

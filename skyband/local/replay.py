@@ -81,6 +81,8 @@ class Replay:
             log.create_topic(name, partitions, truncate=name != CATALOG_TOPIC)
         settings = AlignSettings(batch_rows=batch_rows, max_rows=batch_rows, flush_interval_us=0, writer="replay")
         self.pipeline = LocalPipeline(self.definitions, log, clock, source.partitions, align=settings)
+        # Of count windows that end at one row; the stages may read and write them in two parts, each in order.
+        self._ending: list[Result] = []
 
     def __iter__(self) -> Iterator[Result]:
         held: deque[Result] = deque()
@@ -91,6 +93,7 @@ class Replay:
                 newest = self.pipeline.newest_us
                 while held and held[0].window_end - self._windows[held[0].query].slide <= newest:
                     yield self._counted(held.popleft())
+            self._keep_ending(by_count)
             self._finish_summary()
             by_count.seek(0)
             yield from map(self._counted, _unpickle(by_count))
@@ -119,10 +122,17 @@ class Replay:
                 self.summary.examples.append(letter)
         while results := self.pipeline.results():
             for result in results:
-                if self._windows[result.query].in_rows:
-                    pickle.dump(result, by_count)
-                else:
+                if not self._windows[result.query].in_rows:
                     yield result
+                    continue
+                if self._ending and self._ending[0].window_end != result.window_end:
+                    self._keep_ending(by_count)
+                self._ending.append(result)
+
+    def _keep_ending(self, by_count: BinaryIO) -> None:
+        for result in sorted(self._ending, key=lambda result: result.query):
+            pickle.dump(result, by_count)
+        self._ending = []
 
     def _counted(self, result: Result) -> Result:
         self.summary.results += 1

@@ -75,7 +75,8 @@ class Window:
 class Query:
     """The `k` best objects of a window by a score.
 
-    `require` names the streams in which an object must be valid to be eligible; empty: any. `require_all`: all streams.
+    `require` names the streams in which an object must be valid to be eligible; empty: any. `require_all`: all streams,
+    whatever `require` says.
     """
 
     name: str
@@ -94,5 +95,7 @@ class Query:
             raise DefinitionError("k must be at least 1", field="k")
         if self.k > MAX_K:
             raise DefinitionError(f"k must be at most {MAX_K:,}", field="k")
+        if self.require_all:
+            object.__setattr__(self, "require", ())
         if self.kind is not Kind.RANK:
             raise DefinitionError(f"queries of kind {self.kind} are not served by this version; use rank", field="kind")

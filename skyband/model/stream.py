@@ -173,5 +173,8 @@ class Stream:
         for name in ("max_delay_us", "idle_after_us", "max_ahead_us"):
             if not 0 <= getattr(self, name) <= MAX_TIME_US:
                 raise DefinitionError(f"stream {self.name!r}: {name[:-3]} must not be negative", field=name[:-3])
+        if self.identity is Identity.ROW:
+            # A record that is an object of its own is never combined with another: one spelling for all.
+            object.__setattr__(self, "aggregate", Aggregate.LATEST)
         if self.repeat_after_us is not None and self.repeat_after_us <= 0:
             raise DefinitionError(f"stream {self.name!r}: repeat_after must be above 0 or never", field="repeat_after")

@@ -100,7 +100,8 @@ def heap_offer(
     """Offer a candidate to the heap of the best `len(heap)` distinct objects; return the heap's new size.
 
     ``heap[0]`` is the worst; ``where[slot]`` is an object's place in the heap or -1. A candidate of an object already
-    there replaces it (the caller offers an object's candidates worst first). Cost O(log k); O(1) for what does not enter.
+    there replaces it (the caller offers an object's candidates worst first). Cost O(log k); O(1) for what does not
+    enter.
     """
     at = where[slot[candidate]]
     if at >= 0:

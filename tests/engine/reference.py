@@ -45,23 +45,24 @@ class Reference:
         self.group = group
         self.asked: dict[str, Asked] = {}
 
-    def advance(self, rows: Sequence[Seen], covered: Callable[[int], int], applied: int) -> list[dict[str, Any]]:
+    def advance(
+        self, rows: Sequence[Seen], covered: Callable[[int], int], counted: Sequence[Seen] = ()
+    ) -> list[dict[str, Any]]:
         """Return what is shown now: `rows` so far in total order, time covered by slide, rows seen by count windows."""
         results = []
         for name, asked in self.asked.items():
             in_rows, slide = asked.query.window.in_rows, asked.query.window.slide
-            limit = applied if in_rows else covered(slide)
+            limit = len(counted) if in_rows else covered(slide)
             for end in self._ends(asked, rows, limit):
                 k = asked.at(end)
                 if k is None:
                     continue
                 query = replace(asked.query, k=k)
-                seen = list(self._window(rows, end, query.window.size, in_rows))
-                ranking = rank(self.group, bind(self.group, query), scorer(query.score), seen)
+                size = query.window.size
+                seen = counted[max(0, end - size) : end] if in_rows else self._window(rows, end, size)
+                ranking = rank(self.group, bind(self.group, query), scorer(query.score), list(seen))
                 if ranking or asked.shown:
-                    results.append(
-                        {"query": name, "window_start": end - query.window.size, "window_end": end, "rows": ranking}
-                    )
+                    results.append({"query": name, "window_start": end - size, "window_end": end, "rows": ranking})
                 asked.shown = bool(ranking)
             asked.done = max(asked.done, limit)
         return sorted(results, key=self.place)
@@ -80,8 +81,7 @@ class Reference:
             if end >= asked.turns[0][0]:
                 yield end
 
-    def _window(self, rows: Sequence[Seen], end: int, size: int, in_rows: bool) -> Sequence[Seen]:
-        if in_rows:
-            return rows[max(0, end - size) : end]
+    @staticmethod
+    def _window(rows: Sequence[Seen], end: int, size: int) -> Sequence[Seen]:
         seen = rows[: bisect_left(rows, end, key=lambda row: row.release)]
         return [row for row in seen if end - size <= row.event < end]

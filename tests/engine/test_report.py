@@ -58,7 +58,7 @@ def test_a_report_tells_frontier_holder_rows_and_queries() -> None:
         return reports(log)[-1]
 
     waits = next_report()
-    assert (waits.frontier_us, waits.newest_us, waits.rows_in, waits.rows_late) == (MIN_TIME_US, 33, 0, 0)
+    assert (waits.frontier_us, waits.newest_us, waits.rows_in, waits.rows_late) == (MIN_TIME_US, 33, 4, 0)
     assert waits.holder == Holder(stream="a", partition=1)
     assert [(q.uid, q.evaluations, q.last_window_end, q.last_result_us) for q in waits.queries] == [
         ("q", 0, None, None)
@@ -67,7 +67,7 @@ def test_a_report_tells_frontier_holder_rows_and_queries() -> None:
     upstream.rows(("v", 25, 2.0), partition=1)
     runs = next_report()
     assert (runs.group, runs.generation, runs.shard, runs.stopped) == ("g", 1, 0, "")
-    assert (runs.frontier_us, runs.newest_us, runs.rows_in, runs.rows_late, runs.objects) == (25, 33, 3, 1, 2)
+    assert (runs.frontier_us, runs.newest_us, runs.rows_in, runs.rows_late, runs.objects) == (25, 33, 5, 1, 2)
     assert runs.holder == Holder(stream="a", partition=1, watermark_us=25)
     assert runs.state_bytes > 0
     assert [(q.uid, q.evaluations, q.last_window_end, q.last_result_us) for q in runs.queries] == [("q", 2, 20, 1_100)]

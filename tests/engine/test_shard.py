@@ -17,7 +17,7 @@ from skyband.model.query import Algorithm, Order, Query, QueryState, Window
 from skyband.model.stream import Aggregate, Attribute, Identity, Late, Stream
 from tests.engine.pure_pipeline import PurePipeline, planned, run
 from tests.engine.reference import Asked, Reference
-from tests.engine.variants import Rows, expected, fitting, siblings
+from tests.engine.variants import Rows, expected, falling_leaders, fitting, siblings
 from tests.lockstep import assert_equal
 from tests.oracle import Row, accepted, oracle_results
 from tests.workloads import Seeded, seeded
@@ -25,15 +25,9 @@ from tests.workloads import Seeded, seeded
 
 def group_of(aggregate: Aggregate = Aggregate.BEST, *, pane_us: int = 1, panes: int = 8, **more: Any) -> Group:
     """Return a group of one attribute stream `a`."""
-    delay_us = more.pop("max_delay_us", 0)
-    late = more.pop("late", Late.APPLY)
-    stream = Stream(
-        name="a",
-        attributes=(Attribute(name="a", lo=-1_000.0, hi=1_000.0),),
-        aggregate=aggregate,
-        max_delay_us=delay_us,
-        late=late,
-    )
+    times = {"max_delay_us": more.pop("max_delay_us", 0), "late": more.pop("late", Late.APPLY)}
+    values = (Attribute(name="a", lo=-1_000.0, hi=1_000.0),)
+    stream = Stream(name="a", attributes=values, aggregate=aggregate, **times)
     return Group(name="g", streams=(stream,), retention_us=panes * pane_us, pane_us=pane_us, **more)
 
 
@@ -109,9 +103,13 @@ def test_years_without_rows_are_jumped(algorithm: Algorithm) -> None:
     pipeline.flush()
     # Each row is in 5, 15 and at most 1 windows; brute force would step through 10^12.
     assert pipeline.shards[0].statistics().evaluations < 200
-    assert {(result.query, result.window_end % 7_000) for result in pipeline.results if result.query == "r"} == {("r", 0)}
+    assert {(result.query, result.window_end % 7_000) for result in pipeline.results if result.query == "r"} == {
+        ("r", 0)
+    }
     for time in (0, year, 9 * year, 30 * year):
-        ends = [r.window_end for r in pipeline.results if r.query == "q" and r.rows and 0 < r.window_end - time <= 5_000]
+        ends = [
+            r.window_end for r in pipeline.results if r.query == "q" and r.rows and 0 < r.window_end - time <= 5_000
+        ]
         assert ends == [time + i * 1_000 for i in range(1, 6 if time < 30 * year else 2)]
 
 
@@ -147,6 +145,17 @@ def test_slots_are_used_again_between_evaluations_of_queries_with_different_slid
     rows = [Row(f"once-{i}" if i % 5 else "often", i // 2, (float(random.randint(-9, 9)),)) for i in range(400)]
     queries = [ask("quick", 3, 1, k=3), ask("slow", 8, 29, k=3), ask("slower", 3, 41, k=9)]
     assert_right(group, queries, {(0, 0): rows}, shards=(1, 2), batches=(7, 10_000))
+
+
+def test_views_of_more_objects_than_they_have_room_for_are_right() -> None:
+    group, queries, rows = falling_leaders()
+    assert_right(group, queries, rows, shards=(1,), batches=(100,))
+    pipeline = PurePipeline(group, [(0, 0)])
+    for query in queries:
+        pipeline.change(planned(group, query, Algorithm.VIEW))
+    pipeline.add((0, 0), rows[0, 0], 0)
+    pipeline.flush()
+    assert pipeline.shards[0].statistics().refills > 2
 
 
 @pytest.mark.parametrize("kept", [1, 3, 10])
@@ -220,10 +229,10 @@ class Flowing:
         self.rows += rows
         before = len(self.pipeline.results)
         self.pipeline.flush()
-        results = [r for r in self.pipeline.results[before:]]
+        results = self.pipeline.results[before:]
         seen = accepted(self.group, {(0, 0): self.rows})
         frontier = self.pipeline.shards[0].sequencer.frontier_us
-        truth = self.reference.advance(seen, lambda _: frontier, 0)
+        truth = self.reference.advance(seen, lambda _: frontier)
         got = [(r.query, r.window_end, [(row.object_id, row.score) for row in r.rows]) for r in results]
         assert got == [(r["query"], r["window_end"], [(x["object_id"], x["score"]) for x in r["rows"]]) for r in truth]
 
@@ -290,7 +299,9 @@ def test_results_of_one_instant_share_their_rows() -> None:
     pipeline = PurePipeline(group, [(0, 0)])
     for k, size in ((3, 20), (1, 20), (2, 10)):
         pipeline.change(planned(group, ask(f"q{k}", size, 10, k=k)))
-    pipeline.add((0, 0), [Row(name, time, (value,)) for name, time, value in (("a", 1, 3.0), ("b", 11, 2.0), ("c", 12, -0.0))], 0)
+    pipeline.add(
+        (0, 0), [Row(name, time, (value,)) for name, time, value in (("a", 1, 3.0), ("b", 11, 2.0), ("c", 12, -0.0))], 0
+    )
     pipeline.aligner.finish(0, 0)
     pipeline.flush()
     (batch,) = [p for p in pipeline.partials if p.evaluations[0].window_end == 20]
@@ -318,7 +329,11 @@ def test_scores_are_the_users_also_where_the_lowest_is_best_and_never_minus_zero
     pipeline.flush()
     (batch,) = pipeline.partials
     scores = [float(batch.score[i]) for i in batch.ranking]
-    assert (batch.descending, scores, [ids_of(batch)[i] for i in batch.ranking]) == (False, [-2.0, 0.0, 3.0], ["b", "a", "c"])
+    assert (batch.descending, scores, [ids_of(batch)[i] for i in batch.ranking]) == (
+        False,
+        [-2.0, 0.0, 3.0],
+        ["b", "a", "c"],
+    )
     assert not np.signbit(batch.score).tolist()[batch.ranking[1]]
 
 
@@ -362,7 +377,14 @@ def test_statistics_tell_what_a_shard_holds_and_has_done() -> None:
     group = replace(group_of(), streams=(stream,))
     pipeline = PurePipeline(group, [(0, 0)])
     pipeline.change(planned(group, ask("q", 8, 1, score="log1p(a)"), Algorithm.VIEW))
-    pipeline.add((0, 0), [Row(name, time, (value,)) for name, time, value in (("a", 0, 1.0), ("b", 1, -2.0), ("a", 2, 5.0), ("c", 9, 1.0))], 0)
+    pipeline.add(
+        (0, 0),
+        [
+            Row(name, time, (value,))
+            for name, time, value in (("a", 0, 1.0), ("b", 1, -2.0), ("a", 2, 5.0), ("c", 9, 1.0))
+        ],
+        0,
+    )
     pipeline.flush()
     statistics = pipeline.shards[0].statistics()
     assert (statistics.rows, statistics.objects, statistics.entries, statistics.held) == (3, 2, 2, 1)

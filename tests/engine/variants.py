@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from random import Random
 from typing import Any
 
 from skyband.model.group import Group
 from skyband.model.query import Algorithm, Query, Window
-from skyband.model.stream import Stream
+from skyband.model.stream import Aggregate, Attribute, Stream
 from tests.engine.pure_pipeline import planned
 from tests.engine.traits import fits
 from tests.oracle import Row
@@ -68,3 +69,20 @@ def promising(group: Group, rows: Rows, repeat_after_us: int) -> tuple[Group, Ro
                 seen.append(row.event_time_us)
                 kept[place].append(row)
     return group, kept
+
+
+def falling_leaders(count: int = 1_500) -> tuple[Group, list[Query], Rows]:
+    """Return a workload whose leaders fall again and again, among more objects than a view has room for."""
+    attribute = Attribute(name="a", lo=-10.0, hi=10.0, missing=-10.0)
+    stream = Stream(name="a", attributes=(attribute,), aggregate=Aggregate.LATEST)
+    group = Group(name="g", streams=(stream,), retention_us=40, pane_us=1)
+    random, leaders, given = Random(9), list[str](), list[Row]()
+    for i in range(count):
+        if leaders and i // 250 % 2:
+            given.append(Row(leaders.pop(), i // 25, (-float(random.randint(0, 9)),)))
+        else:
+            leaders.append(f"sensor-00-north-{random.randrange(400)}")
+            given.append(Row(leaders[-1], i // 25, (float(random.randint(0, 9)),)))
+    windows = ((3, 40, 1), (5, 40, 3), (1, 8, 2))
+    queries = [Query(name=f"q{k}", k=k, score="a", window=Window(size, slide)) for k, size, slide in windows]
+    return group, queries, {(0, 0): given}
