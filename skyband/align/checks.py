@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
+from skyband.model.duration import FIRST_EVENT_US, LAST_EVENT_US
 from skyband.model.source_rows import Reason, SourceRows
 from skyband.model.stream import Late, OutOfRange, Stream
 from skyband.structures.hashing import hash_id, shard_of
@@ -142,8 +142,8 @@ def _check_rows(
         time_us = event_time_us[row]
         why: Any = np.int64(given[row])
         if why == 0:
-            # The ends of the time line are sentinels: a row there would finish its partition.
-            why = _NONE if MIN_TIME_US < time_us < MAX_TIME_US else _BAD_TIME
+            # The ends of the time line are sentinels: a row there would finish its partition, one near them confuse it.
+            why = _NONE if FIRST_EVENT_US < time_us < LAST_EVENT_US else _BAD_TIME
         if why > _BAD_TIME:
             if stop <= start:
                 why = min(why, _MISSING_ID)

@@ -113,8 +113,8 @@ class SkybandRanking:
         """Nothing to do: instances carry their tick."""
 
     def demand(self, k: int, size: int) -> None:
-        """Serve up to this k and size; more of either than before reads all objects again."""
-        if k > self._k or size > self._size:
+        """Serve up to this k and size; a larger k than before reads all objects again, a longer window by itself."""
+        if k > self._k:
             self._skyband.restart()
         self._k, self._size = k, size
 

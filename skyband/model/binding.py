@@ -15,7 +15,10 @@ from skyband.model.query import Order, Query
 from skyband.model.score import Score, parse_score
 from skyband.model.stream import Aggregate, Stream
 
-__all__ = ["BoundColumn", "BoundQuery", "bind"]
+__all__ = ["MAX_COLUMNS", "BoundColumn", "BoundQuery", "bind"]
+
+# Which columns of an object are present is kept as bits of an int64.
+MAX_COLUMNS = 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,7 @@ def bind(group: Group, query: Query) -> BoundQuery:
     """Bind `query` to `group`.
 
     Raises DefinitionError (unknown names, windows that do not fit) and NotServedError (a worst value that does not
-    exist). Cost: the length of the score.
+    exist, more than `MAX_COLUMNS` attributes). Cost: the length of the score.
     """
     _check_window(group, query)
     required = _required_streams(group, query)
@@ -69,6 +72,12 @@ def bind(group: Group, query: Query) -> BoundQuery:
     found = dict(zip(score.attribute_indexes, directions(score, bounds), strict=True))
     shown = [i for i, column in enumerate(columns) if i in found or column.stream in required]
     bound = tuple(_bind_column(group, query, columns[i], i, found.get(i)) for i in shown)
+    if len(bound) > MAX_COLUMNS:
+        raise NotServedError(
+            f"query {query.name!r} reads {len(bound)} attributes, more than {MAX_COLUMNS}; use fewer in its score, or "
+            "require fewer streams",
+            field="score",
+        )
     place = {column.index: position for position, column in enumerate(bound)}
     return BoundQuery(
         query=query,

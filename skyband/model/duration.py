@@ -4,11 +4,21 @@ import re
 
 from skyband.errors import DefinitionError
 
-__all__ = ["MAX_TIME_US", "MIN_TIME_US", "format_duration", "parse_duration"]
+__all__ = [
+    "FIRST_EVENT_US",
+    "LAST_EVENT_US",
+    "MAX_TIME_US",
+    "MIN_TIME_US",
+    "format_duration",
+    "parse_duration",
+]
 
 # Sentinels of the time line: far from int64's ends, so that adding a window size to them cannot wrap.
 MIN_TIME_US = -(2**62)
 MAX_TIME_US = 2**62
+# Event times lie strictly between these (73,000 years around the epoch): no slide reaches a sentinel from there.
+FIRST_EVENT_US = -(2**61)
+LAST_EVENT_US = 2**61
 
 _UNITS = {"d": 86_400_000_000, "h": 3_600_000_000, "m": 60_000_000, "s": 1_000_000, "ms": 1_000, "us": 1}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|d|h|m|s)")

@@ -6,7 +6,6 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from skyband.errors import NotServedError
 from skyband.model.binding import BoundQuery
 from skyband.model.score import Opcode
 from skyband.model.stream import Aggregate
@@ -15,10 +14,7 @@ from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_kernels import BEST, COUNT, FIRST, LATEST, MAX, MIN, SUM
 from skyband.structures.window_store import Layout
 
-__all__ = ["MAX_COLUMNS", "Question", "pose", "read_object"]
-
-# Presence of a column is a bit of an int64.
-MAX_COLUMNS = 62
+__all__ = ["Question", "pose", "read_object"]
 
 
 class Question(NamedTuple):
@@ -40,13 +36,7 @@ class Question(NamedTuple):
 
 
 def pose(bound: BoundQuery, layout: Layout) -> Question:
-    """Return `bound` as kernels take it; raises NotServedError if it reads more than `MAX_COLUMNS` attributes."""
-    if len(bound.columns) > MAX_COLUMNS:
-        raise NotServedError(
-            f"query {bound.query.name!r} reads {len(bound.columns)} attributes, more than {MAX_COLUMNS}; use fewer in "
-            "its score, or require fewer streams",
-            field="score",
-        )
+    """Return `bound` as kernels take it."""
     fields, kinds = [], []
     for column in bound.columns:
         kind = int(layout.kinds[column.stream])

@@ -53,9 +53,7 @@ _GROUP_ROWS = 64
 
 def _layout(group: Group, in_rows: bool) -> tuple[Layout, int]:
     by_row = group.is_row_identity
-    # A record that is an object of its own combines with nothing; only a count is not its value.
-    single = by_row and group.streams[0].aggregate is not Aggregate.COUNT
-    aggregates = [Aggregate.FIRST if single else stream.aggregate for stream in group.streams]
+    aggregates = [stream.aggregate for stream in group.streams]
     timed = by_row or any(a in (Aggregate.FIRST, Aggregate.LATEST) for a in aggregates)
     timed = timed or any(stream.repeat_after_us is not None for stream in group.streams)
     first_field = 2 if timed else 1

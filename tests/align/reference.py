@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skyband.coverage.aligned_batch import AlignedBatch, Section
-from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
+from skyband.model.duration import FIRST_EVENT_US, LAST_EVENT_US, MIN_TIME_US
 from skyband.model.source_rows import Reason, SourceRows
 from skyband.model.stream import Late, OutOfRange, Stream
 
@@ -51,7 +51,7 @@ class Reference:
         release_us = max(row.time_us, self.watermark_us)
         reasons = [row.given] if row.given else []
         has_time = row.given == Reason.ACCEPTED
-        if has_time and not MIN_TIME_US < row.time_us < MAX_TIME_US:
+        if has_time and not FIRST_EVENT_US < row.time_us < LAST_EVENT_US:
             reasons, has_time = [Reason.BAD_TIME], False
         if has_time:
             reasons += self._content_reasons(row)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from skyband.align.aligner import Aligner
 from skyband.align.source import SourceStart
 from skyband.coverage.aligned_batch import AlignedBatch
-from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
+from skyband.model.duration import FIRST_EVENT_US, LAST_EVENT_US, MAX_TIME_US, MIN_TIME_US
 from skyband.model.group import Group
 from skyband.model.source_rows import Reason
 from skyband.model.stream import Late
@@ -26,7 +26,9 @@ from tests.align.reference import Reference, Row, rows_of, sections, source_rows
 
 VALUES = st.sampled_from([math.nan, math.inf, -6.0, -5.0, -0.0, 0.0, 1.5, 5.0, 7.5])
 GIVEN = st.sampled_from([Reason.ACCEPTED] * 9 + [Reason.UNDECODABLE, Reason.BAD_TIME])
-TIMES = st.one_of(st.integers(-3, 40), st.sampled_from([MIN_TIME_US, MAX_TIME_US, 2**63 - 1, -(2**63)]))
+TIMES = st.one_of(
+    st.integers(-3, 40), st.sampled_from([MIN_TIME_US, MAX_TIME_US, FIRST_EVENT_US, LAST_EVENT_US, 2**63 - 1, -(2**63)])
+)
 
 
 @st.composite

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
+from skyband.model.duration import FIRST_EVENT_US, LAST_EVENT_US, MAX_TIME_US, MIN_TIME_US
 from skyband.model.source_rows import Reason
 from skyband.model.stream import Late
 from tests.align.factory import OBJECTS, S, add, aligner, stream
@@ -48,6 +48,8 @@ def test_a_stream_that_drops_late_rows_sends_them_to_dead_letters() -> None:
         (Row(0, 1, values=(1.0, 1.0), given=Reason.UNKNOWN_SCHEMA), Reason.UNKNOWN_SCHEMA, "row 0 cannot"),
         (Row(0, MAX_TIME_US, values=(1.0, 1.0)), Reason.BAD_TIME, "beyond the time line"),
         (Row(0, -(2**63), values=(1.0, 1.0)), Reason.BAD_TIME, "beyond the time line"),
+        (Row(0, FIRST_EVENT_US, values=(1.0, 1.0)), Reason.BAD_TIME, "beyond the time line"),
+        (Row(0, LAST_EVENT_US, values=(1.0, 1.0)), Reason.BAD_TIME, "beyond the time line"),
         (Row(0, 1, b"", (1.0, 1.0)), Reason.MISSING_ID, "object_id is missing or empty"),
         (Row(0, 1, values=(6.0, math.nan)), Reason.NOT_FINITE, "y is nan: not a finite number"),
         (Row(0, 1, values=(1.0, -math.inf)), Reason.NOT_FINITE, "y is -inf: not a finite number"),

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from skyband.errors import NotServedError
+from skyband.model.binding import MAX_COLUMNS
 from skyband.model.group import Group
 from skyband.model.query import Query, Window
 from skyband.model.stream import Aggregate, Attribute, Stream
-from skyband.structures.question import MAX_COLUMNS, read_object
+from skyband.structures.question import read_object
 from skyband.structures.score_kernel import evaluate_one
 from tests.structures.store_model import StoreModel, ask, group_of
 
@@ -73,11 +74,11 @@ def test_more_columns_than_fit_are_refused() -> None:
         model = StoreModel(group)
         model.expire(0)
         model.apply([(0, "a", 0, (1.0,) * width)])
-        bound = ask(group, "a0", require=("s",))
         if width > MAX_COLUMNS:
             with pytest.raises(NotServedError, match="reads 63 attributes"):
-                model.question(bound)
+                ask(group, "a0", require=("s",))
         else:
+            bound = ask(group, "a0", require=("s",))
             values = np.zeros(width)
             assert (
                 read_object(model.store.arrays, model.question(bound), model.slot("a"), 0, values) == (1 << width) - 1
