@@ -17,15 +17,15 @@ ROOT = Path(__file__).resolve().parent.parent
 STAGES = ("align", "sketch", "engine", "fanout", "control")
 
 # Folders of services/ that are no stage.
-OTHER_SERVICES = {"runtime"}
+OTHER_SERVICES = {"runtime", "serve", "up", "produce", "doctor", "dead_letters"}
 SERVICE_FILES = ("README.md", "__main__.py", "settings.py", "events.py")
 
 # What the packages may import beyond the standard library and skyband itself; all others only numpy and numba.
 COLUMNS = {"numpy", "numba"}
 MORE_IMPORTS = {
     "files": {"yaml", "pyarrow", "pandas", "polars"},
-    "client": {"grpc", "google"},
-    "cli": {"typer", "rich", "click", "grpc", "google"},
+    "client": {"grpc", "google", "stamina"},
+    "cli": {"typer", "rich", "click", "grpc", "google", "stamina"},
     "v1": {"grpc", "google"},
 }
 

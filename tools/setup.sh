@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes .venv with the pinned packages and the project in it, and compiles the kernels. Does that once.
+# Makes .venv with the pinned packages and the project in it, compiles the kernels, and fetches Kafka. Does that once.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -43,12 +43,15 @@ if ! usable "$venv_python"; then
 fi
 rm -f .venv/setup-*
 
-echo "setup: installing the pinned packages (about 150 MB to fetch the first time, a minute or two)"
+echo "setup: installing the pinned packages (about 700 MB to fetch the first time, a few minutes)"
 pip() {
     "$venv_python" -m pip --disable-pip-version-check --quiet "$@"
 }
 pip install --require-hashes --only-binary :all: \
-    -r requirements/build.txt -r requirements/runtime.txt -r requirements/test.txt -r requirements/check.txt
+    -r requirements/build.txt -r requirements/runtime.txt -r requirements/services.txt -r requirements/test.txt \
+    -r requirements/check.txt
+# PySpark comes as source alone: it is jars and Python, and is packed anew with setuptools.
+pip install --require-hashes --only-binary :all: --no-binary pyspark -r requirements/kafka.txt
 pip install --no-deps --no-build-isolation --editable .
 
 "$venv_python" tools/stale_kernels.py
@@ -56,5 +59,7 @@ if [ -f skyband/local/warm.py ]; then
     echo "setup: compiling the kernels, once"
     "$venv_python" -m skyband.local.warm
 fi
+# What does not need Kafka works without it, and who needs it tries again and says why it fails.
+"$venv_python" -m services.runtime.embedded fetch || echo "setup: going on without Kafka" >&2
 touch ".venv/setup-$(fingerprint)"
 echo "setup: ready; .venv/bin/skyband is the command"

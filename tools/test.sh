@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs the fast tests, then the slow ones, so that most mistakes show early. Arguments go to pytest.
+# Runs the fast tests, then those on a real Kafka, then the slow ones, so that most mistakes show early. Arguments go
+# to pytest.
 # JOBS=2 shares them between two processes: that costs 7 CPU seconds of imports, so it pays off only for a long run.
 set -eu
 cd "$(dirname "$0")/.."
@@ -11,7 +12,6 @@ run() {
     .venv/bin/python -m pytest -n "${JOBS:-0}" --dist worksteal -m "$@" || [ $? -eq 5 ]
 }
 
-run fast "not slow" "$@"
-if grep -rq --include='*.py' 'mark\.slow' tests; then
-    run slow "slow" "$@"
-fi
+run fast "not slow and not kafka" "$@"
+run kafka "kafka and not slow" "$@"
+run slow "slow" "$@"
