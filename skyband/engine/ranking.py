@@ -121,7 +121,7 @@ class SkybandRanking:
     def rank(self, end: int, sizes: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]) -> Ranked:
         """Rank for several queries. Cost: one sweep over the changed, then per query what it passes."""
         self._skyband.refresh(self._k, end - self._size)
-        ranking, starts = self._skyband.read(self._skyband.order(), end - sizes, ks)
+        ranking, starts = self._skyband.read(end - sizes, ks)
         at = self._skyband.instances
         return Ranked(ranking, starts, at.slot, at.rank, at.present, at.values)
 

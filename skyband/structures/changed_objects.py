@@ -48,6 +48,12 @@ def _absorb_live(records: Ints, top: int, marks: Flags, slots: Indexes, count: i
     return count
 
 
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+def _unmark(marks: Flags, slots: Indexes, count: int) -> None:
+    for i in range(count):
+        marks[slots[i]] = 0
+
+
 class ChangedObjects:
     """A set of slots, filled from a store's list of changes and from the ticks that leave a window.
 
@@ -92,7 +98,7 @@ class ChangedObjects:
 
     def clear(self) -> None:
         """Empty the set."""
-        self.marks[self.slots[: self.count]] = 0
+        _unmark(self.marks, self.slots, self.count)
         self.count = 0
 
     def _fit(self) -> None:

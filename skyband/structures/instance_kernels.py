@@ -1,6 +1,9 @@
-"""Kernels of the skyband: read an object's instances, prune the dominated, read rankings. Words as in `skyband`."""
+"""Kernels of the skyband: read an object's instances, prune the dominated, read rankings. Words as in `skyband`.
 
-from typing import NamedTuple
+What Python calls takes plain tuples of arrays: a dispatch spends 3 us (in cache) on working out the type of named ones.
+"""
+
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -8,21 +11,21 @@ from numba import njit
 
 from skyband.structures.array_types import Flags, Floats, Indexes, Ints
 from skyband.structures.object_table import ObjectArrays
-from skyband.structures.question import Question, read_object
-from skyband.structures.rank_order import heap_offer
+from skyband.structures.question import TOUCHED_TOGETHER, Question, read_object, touch_objects
+from skyband.structures.rank_order import heap_offer, order_ties
 from skyband.structures.score_kernel import evaluate_one
 from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_kernels import NEWEST
 
-__all__ = ["Instances", "add_changed", "drop_changed", "prune", "read"]
+__all__ = ["Instances", "prune", "read", "renew"]
 
 # An instance is firm, or loose (its object has a score that is not finite in some longer window, so it must neither be
 # pruned nor prune), or a bar: in windows that reach back to it, its object is not eligible.
 FIRM, LOOSE, BAR = 0, 1, 2
 
 # Places in a skyband's `counts`: instances held, scores that were not finite, of the floor its size and oldest tick,
-# and whether a firm object has become infinite.
-HELD, NOT_FINITE, FLOOR, OLDEST, LOST, COUNTS = 0, 1, 2, 3, 4, 5
+# whether a firm object has become infinite, and the steps of the stair.
+HELD, NOT_FINITE, FLOOR, OLDEST, LOST, STEPS, COUNTS = 0, 1, 2, 3, 4, 5, 6
 
 # Below every tick, and below every window's lowest.
 NEVER = -(3 << 61)
@@ -53,8 +56,8 @@ def _copy(instances: Instances, source: int, into: Instances, target: int) -> No
         into.values[target, j] = instances.values[source, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def drop_changed(instances: Instances, count: int, low: int, marks: Flags) -> int:
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _drop_changed(instances: Instances, count: int, low: int, marks: Flags) -> int:
     """Keep instances that still live and whose object has not changed; return how many."""
     kept = 0
     for i in range(count):
@@ -68,6 +71,42 @@ def drop_changed(instances: Instances, count: int, low: int, marks: Flags) -> in
         elif instances.firmness[i] == FIRM:
             marks[slot] = WAS_FIRM
     return kept
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _drop_dominated(
+    instances: Instances, first: int, count: int, floor: Floats, counts: Ints, stair_ticks: Ints, stair_ranks: Floats
+) -> int:
+    """Of instances [first, count) drop those that the full floor or the stair shows to be dominated; return the count.
+
+    The floor rises while objects are read, so that most of what it let in early is beneath it in the end.
+    """
+    kept = first
+    for i in range(first, count):
+        if instances.firmness[i] == FIRM:
+            rank, tick = instances.rank[i], instances.tick[i]
+            if counts[FLOOR] == len(floor) and rank < floor[0] and tick <= counts[OLDEST]:
+                continue
+            step = _steps_from(stair_ticks, counts[STEPS], tick)
+            if step > 0 and rank < stair_ranks[step - 1]:
+                continue
+        if kept != i:
+            _copy(instances, i, instances, kept)
+        kept += 1
+    return kept
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _steps_from(stair_ticks: Ints, steps: int, tick: int) -> int:
+    """Return how many of the descending ticks are not older than `tick`."""
+    low, high = 0, steps
+    while low < high:
+        middle = (low + high) >> 1
+        if stair_ticks[middle] >= tick:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
@@ -180,25 +219,36 @@ def _offer_floor(floor: Floats, size: int, rank: float) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def add_changed(
-    store: StoreArrays,
-    question: Question,
-    instances: Instances,
+def renew(
+    store_arrays: tuple[Any, ...],
+    asked: tuple[Any, ...],
+    held: tuple[Any, ...],
     counts: Ints,
     low: int,
     slots: Indexes,
     marks: Flags,
     floor: Floats,
+    stair_ticks: Ints,
+    stair_ranks: Floats,
     stack: Floats,
+    is_first: bool,
 ) -> int:
-    """Append the instances of changed objects, last changed first; return how many of `slots` are left.
+    """Replace the instances of changed objects, last changed first; return how many of `slots` are left.
 
-    `floor` holds the best ranks of k objects' newest instances, none older than counts[OLDEST]. An object that is not
-    newer and would not beat the least of them even with all it has seen is dominated as a whole, and costs one score.
+    `is_first`: drop what the instances held say of them, and what is too old. `floor` holds the best ranks of k
+    objects' newest instances, none older than counts[OLDEST]. An object that is not newer and would not beat the least
+    of them even with all it has seen is dominated as a whole, and costs one score. The stair is what `prune` wrote.
     """
+    store, question, instances = StoreArrays(*store_arrays), Question(*asked), Instances(*held)
     count = counts[HELD]
-    left = len(slots)
+    if is_first:
+        count = _drop_changed(instances, count, low, marks)
+    first = count
+    left = touched = len(slots)
     while left > 0:
+        if left == touched:
+            touched = max(0, left - TOUCHED_TOGETHER)
+            touch_objects(store, question, slots, touched, left)
         slot = slots[left - 1]
         newest = store.counts[NEWEST]
         if counts[FLOOR] < len(floor) or counts[OLDEST] < newest:
@@ -219,27 +269,32 @@ def add_changed(
                 counts[OLDEST] = min(counts[OLDEST], newest)
             count = added
         left -= 1
-    counts[HELD] = count
+    counts[HELD] = _drop_dominated(instances, first, count, floor, counts, stair_ticks, stair_ranks)
     return left
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 def prune(
-    objects: ObjectArrays,
+    object_arrays: tuple[Any, ...],
     by_row: bool,
-    instances: Instances,
-    spare: Instances,
+    held: tuple[Any, ...],
+    into: tuple[Any, ...],
     order: Ints,
     heap: Indexes,
     where: Indexes,
-) -> int:
-    """Sweep in `order`, youngest to oldest, equal ticks together; move what is not dominated to `spare`.
+    counts: Ints,
+    stair_ticks: Ints,
+    stair_ranks: Floats,
+) -> None:
+    """Sweep in `order`, youngest to oldest, equal ticks together; move what is not dominated to `into`.
 
-    Return how many are kept. Cost: O(1) for an instance that does not beat the k-th object so far, else O(log k).
+    The stair's steps are (tick, rank): k objects no older than the tick have at least that rank, and since ranks only
+    rise while they live, that stays true: what comes later and falls below the stair is dominated.
+    Cost: O(1) for an instance that does not beat the k-th object so far, else O(log k).
     """
+    objects, instances, spare = ObjectArrays(*object_arrays), Instances(*held), Instances(*into)
     count = len(order)
-    size = 0
-    kept = 0
+    size = kept = steps = 0
     i = 0
     while i < count:
         j = i
@@ -255,17 +310,34 @@ def prune(
             if instances.firmness[at] != FIRM or (place >= 0 and heap[place] == at):
                 _copy(instances, at, spare, kept)
                 kept += 1
+        if size == len(heap) and (steps == 0 or instances.rank[heap[0]] > stair_ranks[steps - 1]):
+            stair_ticks[steps], stair_ranks[steps] = tick, instances.rank[heap[0]]
+            steps += 1
         i = j
     for i in range(size):
         where[instances.slot[heap[i]]] = -1
-    return kept
+    counts[HELD], counts[STEPS] = kept, steps
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
 def read(
-    instances: Instances, order: Ints, lows: Ints, ks: Ints, seen: Ints, stamp: int, ranking: Indexes, starts: Ints
+    object_arrays: tuple[Any, ...],
+    by_row: bool,
+    held: tuple[Any, ...],
+    order: Indexes,
+    lows: Ints,
+    ks: Ints,
+    seen: Ints,
+    stamp: int,
+    ranking: Indexes,
+    starts: Ints,
 ) -> int:
-    """Write each query's ranking; query q sees instances with tick >= lows[q]. Return the number written."""
+    """Put `order` (by rank) into rank order and write each query's ranking; return the number written.
+
+    Query q sees instances with tick >= lows[q].
+    """
+    instances = Instances(*held)
+    order_ties(ObjectArrays(*object_arrays), by_row, instances.rank, instances.slot, instances.tick, order)
     written = 0
     for q in range(len(lows)):
         starts[q] = written

@@ -20,6 +20,7 @@ __all__ = ["MAX_ID_BYTES", "ObjectArrays", "ObjectTable", "add_object", "find_ob
 
 MAX_ID_BYTES = (1 << 20) - 1
 _PREFIX = 7
+_PREFIX_MASK = (1 << 56) - 1
 
 
 class ObjectArrays(NamedTuple):
@@ -37,12 +38,35 @@ LIVE, TOP, FREE, USED = 0, 1, 2, 3
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
 def _prefix(id_bytes: Bytes, start: int, stop: int) -> int:
+    """Return 7 bytes from `start` as a number that compares like them; bytes from `stop` on count as zero."""
+    if stop <= start:
+        return 0
+    missing = 8 * max(0, _PREFIX - (stop - start))
+    if start + 8 <= len(id_bytes):
+        # Eight bytes side by side at constant places become one load.
+        b = id_bytes[start : start + 8]
+        high = int(b[0]) << 56 | int(b[1]) << 48 | int(b[2]) << 40 | int(b[3]) << 32
+        word = high | int(b[4]) << 24 | int(b[5]) << 16 | int(b[6]) << 8 | int(b[7])
+        return (((word >> 8) & _PREFIX_MASK) >> missing) << missing
     value = 0
-    for i in range(_PREFIX):
-        value = value << 8
-        if start + i < stop:
-            value |= int(id_bytes[start + i])
-    return value
+    for i in range(min(_PREFIX, stop - start)):
+        value = (value << 8) | int(id_bytes[start + i])
+    return value << missing
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _copy_id(id_bytes: Bytes, start: int, length: int, arena: Bytes, to: int) -> None:
+    """Copy an id, by eights where both arenas have room behind it: what is written there is free, or comes later."""
+    if start + length + 8 > len(id_bytes) or to + length + 8 > len(arena):
+        for i in range(length):
+            arena[to + i] = id_bytes[start + i]
+        return
+    at = 0
+    while at < length:
+        a, b = id_bytes[start + at : start + at + 8], arena[to + at : to + at + 8]
+        b0, b1, b2, b3, b4, b5, b6, b7 = a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7]
+        b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7] = b0, b1, b2, b3, b4, b5, b6, b7
+        at += 8
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
@@ -88,8 +112,7 @@ def add_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop
     counts[LIVE] += 1
     length = stop - start
     used = counts[USED]
-    for i in range(length):
-        arrays.arena[used + i] = id_bytes[start + i]
+    _copy_id(id_bytes, start, length, arrays.arena, used)
     counts[USED] = used + length
     arrays.records[slot, 0] = _prefix(id_bytes, start, stop)
     arrays.records[slot, 1] = _prefix(id_bytes, start + _PREFIX, stop)
@@ -168,23 +191,29 @@ def _move_ids(arrays: ObjectArrays, into: Bytes) -> None:
         if place >= 0:
             length = place & MAX_ID_BYTES
             start = place >> 20
-            for i in range(length):
-                into[used + i] = arrays.arena[start + i]
+            _copy_id(arrays.arena, start, length, into, used)
             arrays.records[slot, 2] = (used << 20) | length
             used += length
     arrays.counts[USED] = used
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _copy_ids(arrays: ObjectArrays, slots: Indexes, ends: Ints, into: Bytes) -> None:
+def _ends_of_ids(records: Ints, slots: Indexes, ends: Ints) -> int:
     used = 0
     for i in range(len(slots)):
-        place = arrays.records[slots[i], 2]
-        length, start = place & MAX_ID_BYTES, place >> 20
-        for j in range(length):
-            into[used + j] = arrays.arena[start + j]
-        used += length
+        used += records[slots[i], 2] & MAX_ID_BYTES
         ends[i] = used
+    return used
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+def _copy_ids(records: Ints, arena: Bytes, slots: Indexes, into: Bytes) -> None:
+    used = 0
+    for i in range(len(slots)):
+        place = records[slots[i], 2]
+        length, start = place & MAX_ID_BYTES, place >> 20
+        _copy_id(arena, start, length, into, used)
+        used += length
 
 
 class ObjectTable:
@@ -239,7 +268,7 @@ class ObjectTable:
         used = int(arrays.counts[USED])
         if used + id_bytes > len(arrays.arena):
             # Compacting frees what died; doubling against what is needed keeps compactions rare.
-            arena = np.zeros(max(2 * self._live_bytes() + id_bytes, 1024), np.uint8)
+            arena = np.zeros(max(3 * self._live_bytes() + id_bytes, 1024), np.uint8)
             _move_ids(arrays, arena)
             if int(arrays.counts[USED]) + id_bytes > len(arena):
                 raise AssertionError("arena too small after compaction")
@@ -247,10 +276,10 @@ class ObjectTable:
 
     def ids(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Return the ids of live `slots` as an arena and their ends in it."""
-        lengths = self._arrays.records[slots, 2] & MAX_ID_BYTES
-        into = np.empty(int(lengths.sum()), np.uint8)
+        arrays = self._arrays
         ends = np.empty(len(slots), np.int64)
-        _copy_ids(self._arrays, slots, ends, into)
+        into = np.empty(_ends_of_ids(arrays.records, slots, ends), np.uint8)
+        _copy_ids(arrays.records, arrays.arena, slots, into)
         return into, ends
 
     def _live_bytes(self) -> int:

@@ -13,7 +13,10 @@ attribute is steady, only rise. What is left is the skyband, about K(1 + ln(W/K)
           │  d   b'        are no older and rank before it
           └──────────── tick
 
-Initial state: empty. Invariant after `prune`: instances descend in tick; none is dominated by K distinct objects.
+A *sweep* throws out the dominated; between sweeps some of them wait, at most a quarter of the rest and a few, which
+changes no answer: a ranking puts in order whatever it reads.
+
+Initial state: empty. Invariant: after a sweep instances descend in tick, and none is dominated by K distinct objects.
 Sources: Shen, Cheema et al., TKDE 2014 (one skyband for many queries); Haghani et al., CIKM 2009, sec. 3 (instances).
 """
 
@@ -30,11 +33,11 @@ from skyband.structures.instance_kernels import (
     LOST,
     NOT_FINITE,
     OLDEST,
+    STEPS,
     Instances,
-    add_changed,
-    drop_changed,
     prune,
     read,
+    renew,
 )
 from skyband.structures.question import Question
 from skyband.structures.rank_order import sort_by_rank
@@ -44,6 +47,8 @@ __all__ = ["Skyband"]
 
 # Instances between two sweeps: enough for the changes of a usual slide, few enough for the second cache.
 _CAPACITY = 4096
+# Instances beyond a quarter that may wait for the next sweep.
+_SLACK = 16
 
 
 class Skyband:
@@ -57,6 +62,8 @@ class Skyband:
         self.changed = ChangedObjects(store)
         self._instances = self._make(_CAPACITY)
         self._spare = self._make(_CAPACITY)
+        self._stair_ticks = np.zeros(_CAPACITY, np.int64)
+        self._stair_ranks = np.zeros(_CAPACITY, np.float64)
         self._counts = np.zeros(COUNTS, np.int64)
         self._where = np.zeros(0, np.int32)
         self._seen = np.zeros(0, np.int64)
@@ -64,6 +71,7 @@ class Skyband:
         self._heap = np.zeros(0, np.int32)
         self._floor = np.zeros(0, np.float64)
         self._low = MIN_TIME_US
+        self._room = 0
         self.peak = 0
 
     @property
@@ -98,36 +106,40 @@ class Skyband:
         self.changed.add_changes()
         self._fit(k)
         slots = self.changed.slots[: self.changed.count]
-        self._counts[HELD] = drop_changed(self._instances, self.size, low, self.changed.marks)
-        self._renew(k, low, slots)
+        self._renew(k, low, slots, is_first=True)
         if self._counts[LOST]:
             # An object rose out of what is finite: it gives back the places that it kept from others.
             self.restart()
             slots = self.changed.slots[: self.changed.count]
             self.changed.marks[slots] = 1
-            self._renew(k, low, slots)
+            self._renew(k, low, slots, is_first=False)
         self.changed.clear()
         self.peak = max(self.peak, self.size)
 
-    def _renew(self, k: int, low: int, slots: npt.NDArray[np.int32]) -> None:
-        """Read the instances of changed objects, pruning whenever they fill up."""
+    def _renew(self, k: int, low: int, slots: npt.NDArray[np.int32], *, is_first: bool) -> None:
+        """Read the instances of changed objects, pruning whenever they have grown by a quarter or fill up."""
         self._counts[LOST] = self._counts[FLOOR] = 0
         self._counts[OLDEST] = MAX_TIME_US
         left = len(slots)
         while True:
             before = left
-            left = add_changed(
-                self._store.arrays,
-                self._question,
-                self._instances,
+            left = renew(
+                tuple(self._store.arrays),
+                tuple(self._question),
+                tuple(self._instances),
                 self._counts,
                 low,
                 slots[:before],
                 self.changed.marks,
                 self._floor[:k],
+                self._stair_ticks,
+                self._stair_ranks,
                 self._stack,
+                is_first,
             )
-            self._prune(k)
+            is_first = False
+            if left or self.size > self._room:
+                self._prune(k)
             if left == 0:
                 break
             if left == before or 2 * self.size > len(self._instances.tick):
@@ -135,40 +147,49 @@ class Skyband:
 
     def _prune(self, k: int) -> None:
         order = np.argsort(-self._instances.tick[: self.size])
-        self._counts[HELD] = prune(
-            self._store.objects.arrays,
+        prune(
+            tuple(self._store.objects.arrays),
             self._by_row,
-            self._instances,
-            self._spare,
+            tuple(self._instances),
+            tuple(self._spare),
             order,
             self._heap[:k],
             self._where,
+            self._counts,
+            self._stair_ticks,
+            self._stair_ranks,
         )
         self._instances, self._spare = self._spare, self._instances
+        # A sweep passes all instances, a slide adds a few: a quarter more to read costs less than a sweep each time.
+        self._room = self.size + self.size // 4 + _SLACK
 
     def restart(self) -> None:
         """Forget everything and read all live objects at the next `refresh`."""
-        self._counts[HELD] = 0
+        self._counts[HELD] = self._counts[STEPS] = 0
         self.changed.add_all()
 
-    def order(self) -> npt.NDArray[np.int32]:
-        """Return the instances' indexes in rank order. Cost O(n log n)."""
-        at = self._instances
-        order: npt.NDArray[np.int32] = sort_by_rank(
-            self._store.objects.arrays, self._by_row, at.rank, at.slot, at.tick, self.size
-        )
-        return order
-
     def read(
-        self, order: npt.NDArray[np.int32], lows: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
+        self, lows: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return the rankings of many queries, as indexes of instances, and where each begins.
 
-        Cost: per query the instances passed until its k-th object.
+        Cost: O(n log n), and per query the instances passed until its k-th object.
         """
+        order = np.argsort(-self._instances.rank[: self.size]).astype(np.int32)
         ranking = np.empty(int(np.minimum(ks, self.size).sum()), np.int32)
         starts = np.empty(len(lows) + 1, np.int64)
-        written = read(self._instances, order, lows, ks, self._seen, self._stamp, ranking, starts)
+        written = read(
+            tuple(self._store.objects.arrays),
+            self._by_row,
+            tuple(self._instances),
+            order,
+            lows,
+            ks,
+            self._seen,
+            self._stamp,
+            ranking,
+            starts,
+        )
         self._stamp += len(lows)
         return ranking[:written], starts
 
@@ -198,16 +219,23 @@ class Skyband:
         for name in old._fields:
             getattr(self._instances, name)[: self.size] = getattr(old, name)[: self.size]
         self._spare = self._make(capacity)
+        steps = int(self._counts[STEPS])
+        for name in ("_stair_ticks", "_stair_ranks"):
+            stair = np.zeros(capacity, getattr(self, name).dtype)
+            stair[:steps] = getattr(self, name)[:steps]
+            setattr(self, name, stair)
 
     def _check(self) -> None:
         self.changed._check()
-        assert (np.diff(self._instances.tick[: self.size]) <= 0).all()
+        assert self.size <= self._room
         assert (self._where == -1).all()
 
     def _check_pruned(self, k: int) -> None:
-        """Assert that no firm instance is dominated by k distinct other objects (quadratic)."""
+        """Assert that after a sweep no firm instance is dominated by k distinct other objects (quadratic)."""
+        self._prune(k)
         at = self._instances
-        order = self.order()
+        assert (np.diff(at.tick[: self.size]) <= 0).all()
+        order = sort_by_rank(self._store.objects.arrays, self._by_row, at.rank, at.slot, at.tick, self.size)
         for place, q in enumerate(order):
             better = [p for p in order[:place] if at.tick[p] >= at.tick[q] and at.firmness[p] == FIRM]
             assert at.firmness[q] != FIRM or len({int(at.slot[p]) for p in better} - {int(at.slot[q])}) < k

@@ -24,7 +24,7 @@ from numba import njit
 from skyband.structures.array_types import Floats, Indexes, Ints
 from skyband.structures.changed_objects import ChangedObjects
 from skyband.structures.object_table import MAX_ID_BYTES, ObjectArrays
-from skyband.structures.question import Question, read_object
+from skyband.structures.question import TOUCHED_TOGETHER, Question, read_object, touch_objects
 from skyband.structures.rank_order import heap_offer, sort_by_rank
 from skyband.structures.score_kernel import evaluate_one
 from skyband.structures.store_arrays import StoreArrays
@@ -94,7 +94,10 @@ def _update(
     not_finite: Ints,
 ) -> int:
     """Read the changed objects again; members that no longer pass leave, outsiders that do enter. Return the count."""
-    for slot in slots:
+    for i in range(len(slots)):
+        if i % TOUCHED_TOGETHER == 0:
+            touch_objects(store, question, slots, i, min(i + TOUCHED_TOGETHER, len(slots)))
+        slot = slots[i]
         bits = read_object(store, question, slot, low, values[0])
         rank = -np.inf
         if bits != 0:

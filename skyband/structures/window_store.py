@@ -156,10 +156,10 @@ class WindowStore:
         at = first
         while True:
             at = apply_rows(
-                self.objects.arrays,
-                self._arrays,
-                self.layout,
-                rows,
+                tuple(self.objects.arrays),
+                tuple(self._arrays),
+                tuple(self.layout),
+                tuple(rows),
                 at,
                 last,
                 self.low,
@@ -174,7 +174,7 @@ class WindowStore:
         """Drop all entries with a tick below `low`, and the objects that have none left. Cost O(entries dropped)."""
         if low <= self.low:
             return
-        expire_buckets(self.objects.arrays, self._arrays, self.layout, self.low, low)
+        expire_buckets(tuple(self.objects.arrays), tuple(self._arrays), tuple(self.layout), self.low, low)
         self.low = low
 
     def _reserve(self, rows: int) -> None:
