@@ -29,10 +29,12 @@ class Aligner:
     becomes one batch on every shard, with at most `max_rows` rows. In a part each source partition has at most one
     section, over all its pieces; sections are in order of source partition.
 
-    Invariant: the pieces of a source partition, over all parts and flushes, tile its offsets up to `cursor`; rows,
-    times and reasons depend on each partition's own order only, never on how offsets were cut into chunks or flushes.
+    Source partitions come and go: one that is added goes on from its start; one that is removed leaves nothing behind.
+    The catalog is the source partition `CATALOG_KEY`, if it is among them.
 
-    The catalog is the source partition `CATALOG_KEY`, if `sources` has it.
+    Begins with the given ones at their starts. Invariant: the pieces of a source partition, over all parts and flushes
+    since it was added, tile its offsets up to `cursor`; rows, times and reasons depend on each partition's own order
+    only, never on how offsets were cut into chunks or flushes, or on which others are here.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class Aligner:
         max_rows: int = MAX_ROWS,
         positions: Mapping[SourceKey, Position] | None = None,
     ) -> None:
-        """Begin with every source at its start. `positions`: where dead letters say that their records were."""
+        """Begin with these source partitions. `positions`: where dead letters say that their records were."""
         if max_rows < 1 or shards < 1:
             raise DefinitionError(f"max_rows {max_rows} and shards {shards} must be at least 1", field="max_rows")
         self._group = group
@@ -54,22 +56,24 @@ class Aligner:
         self._shards = shards
         self._writer = writer
         self._max_rows = max_rows
-        self._positions = dict(positions or {})
+        self._positions: dict[SourceKey, Position] = {}
         self._rules = [StreamRules.of(stream) for stream in group.streams]
         self._sources: dict[SourceKey, SourcePartition] = {}
-        for key in sorted(sources):
-            stream = None if key == CATALOG_KEY else group.streams[key[0]]
-            self._sources[key] = SourcePartition(key, stream, sources[key])
-            if stream:
-                self._positions.setdefault(key, Position(stream.topic or stream.name, key[1]))
         self._counts = Counts(tuple(stream.name for stream in group.streams))
         self._letters: list[DeadLetter] = []
         self._parts = Parts(shards, max_rows)
+        for key, start in sources.items():
+            self.add_source(key, start, (positions or {}).get(key))
 
     @property
     def pending_rows(self) -> int:
         """Number of accepted rows that wait for `flush`."""
         return self._parts.rows
+
+    @property
+    def pending_letters(self) -> int:
+        """Number of dead letters that wait for `drain_dead_letters`."""
+        return len(self._letters)
 
     @property
     def has_pending(self) -> bool:
@@ -80,6 +84,45 @@ class Aligner:
     def keys(self) -> tuple[SourceKey, ...]:
         """The source partitions, the catalog first, then by stream and partition."""
         return tuple(self._sources)
+
+    def add_source(self, key: SourceKey, start: SourceStart, position: Position | None = None) -> None:
+        """Take one more source partition. `position`: where dead letters say that its records were.
+
+        Raises DefinitionError if it is here already or the group has no such stream.
+        """
+        streams = self._group.streams
+        if key in self._sources or not (key == CATALOG_KEY or 0 <= key[0] < len(streams)):
+            why = "is read already" if key in self._sources else f"belongs to none of its {len(streams)} streams"
+            raise DefinitionError(f"group {self._group.name!r}: source partition {key} {why}", field="sources")
+        stream = None if key == CATALOG_KEY else streams[key[0]]
+        self._sources[key] = SourcePartition(key, stream, start)
+        self._sources = dict(sorted(self._sources.items()))
+        if stream:
+            self._positions[key] = position or Position(stream.topic or stream.name, key[1])
+
+    def remove_source(self, key: SourceKey) -> None:
+        """Give up a source partition after a `flush`; LogError if anything of it waits."""
+        source = self._source(key)
+        if source.said != source.standing() or self._parts.waits(key):
+            raise LogError(
+                f"stream {source.name!r}, partition {key[1]} cannot be given up while offsets below {source.cursor} of "
+                "it wait; flush before, or discard it"
+            )
+        self.discard_source(key)
+
+    def discard_source(self, key: SourceKey) -> None:
+        """Give up a source partition with all that waits of it: who reads it next will bring that again."""
+        source = self._source(key)
+        self._parts.drop(key)
+        if position := self._positions.pop(key, None):
+            lost = (source.name, position.topic, position.partition)
+            self._letters = [its for its in self._letters if (its.stream, its.topic, its.partition) != lost]
+        del self._sources[key]
+
+    def reached(self, key: SourceKey) -> SourceStart:
+        """Return from where another aligner would go on with a source partition as this one does."""
+        source = self._source(key)
+        return SourceStart(source.cursor, source.watermark_us, source.newest_us)
 
     def cursor(self, key: SourceKey) -> int:
         """Return the next offset of a source partition."""
@@ -142,6 +185,18 @@ class Aligner:
         limit_us = frontier_us + self._group.max_drift_us
         return {key for key, s in self._sources.items() if s.watermark_us > limit_us and not s.is_finished}
 
+    def gap(self, key: SourceKey, expected: int, found: int) -> CoverageGapError:
+        """Return the error that says that offsets [expected, found) of a source partition are gone."""
+        stream = "catalog" if key == CATALOG_KEY else self._group.streams[key[0]].name
+        return CoverageGapError(
+            f"stream {stream!r}, partition {key[1]}: offsets {expected} to {found - 1} are missing; restore them, or "
+            f"accept the loss with `skyband groups regenerate {self._group.name}`",
+            stream=stream,
+            partition=key[1],
+            expected=expected,
+            found=found,
+        )
+
     def drain_dead_letters(self) -> list[DeadLetter]:
         """Return the dead letters since the last call, in the order in which they were read."""
         letters, self._letters = self._letters, []
@@ -167,21 +222,13 @@ class Aligner:
 
     def _accept(self, source: SourcePartition, from_offset: int, to_offset: int) -> bool:
         """Return whether offsets bring anything new; raise if they leave a gap."""
-        partition = source.key[1]
         if from_offset > source.cursor:
-            raise CoverageGapError(
-                f"stream {source.name!r}, partition {partition}: offsets {source.cursor} to {from_offset - 1} are "
-                f"missing; restore them, or accept the loss with `skyband groups regenerate {self._group.name}`",
-                stream=source.name,
-                partition=partition,
-                expected=source.cursor,
-                found=from_offset,
-            )
+            raise self.gap(source.key, source.cursor, from_offset)
         if to_offset <= source.cursor:
             return False
         if source.is_finished:
             raise LogError(
-                f"stream {source.name!r}, partition {partition} had ended at offset {source.cursor}, but offset "
+                f"stream {source.name!r}, partition {source.key[1]} had ended at offset {source.cursor}, but offset "
                 f"{to_offset - 1} came; begin a new generation with `skyband groups regenerate {self._group.name}`"
             )
         return True
@@ -204,6 +251,13 @@ class Aligner:
     def _append(self, piece: Piece) -> None:
         self._parts.append(piece)
         self._sources[piece.key].said = piece.standing
+
+    def _check(self) -> None:
+        """Assert the invariants. Cost: all pieces that wait."""
+        assert list(self._sources) == sorted(self._sources)
+        assert set(self._positions) == self._sources.keys() - {CATALOG_KEY}
+        assert all(key == source.key for key, source in self._sources.items())
+        self._parts._check({key: source.cursor for key, source in self._sources.items()})
 
     def _batches(self, part: list[Piece], now_us: int) -> Iterator[AlignedBatch]:
         """Yield the batch of every shard for one part."""

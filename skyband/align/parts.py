@@ -1,6 +1,6 @@
 """What waits to be flushed: pieces of coverage, gathered in parts that each become one batch on every shard."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -54,12 +54,41 @@ class Parts:
             self.rows += int(its_rows.sum())
         self._parts[-1].append(piece)
 
+    def waits(self, key: SourceKey) -> bool:
+        """Return whether a piece of a source partition waits. Cost: all pieces."""
+        return any(piece.key == key for part in self._parts for piece in part)
+
+    def drop(self, key: SourceKey) -> None:
+        """Forget the pieces of a source partition. Cost: all pieces."""
+        kept = [[piece for piece in part if piece.key != key] for part in self._parts]
+        self._parts = [part for part in kept if part] or [[]]
+        self._open_rows = self._rows_of(self._parts[-1])
+        self.rows = sum(int(self._rows_of(part).sum()) for part in self._parts)
+
     def take(self) -> list[list[Piece]]:
         """Return the parts that hold anything, oldest first, and begin anew."""
         parts, self._parts = self._parts, [[]]
         self._open_rows[:] = 0
         self.rows = 0
         return [part for part in parts if part]
+
+    def _rows_of(self, part: Sequence[Piece]) -> npt.NDArray[np.int64]:
+        """Return how many rows each shard has in a part."""
+        return _shard_rows(part, len(self._open_rows))
+
+    def _check(self, cursors: Mapping[SourceKey, int]) -> None:
+        """Assert the invariants; the pieces of a source partition end at its cursor."""
+        assert all(self._parts) or len(self._parts) == 1
+        assert self._open_rows.tolist() == self._rows_of(self._parts[-1]).tolist()
+        assert self.rows == sum(int(self._rows_of(part).sum()) for part in self._parts)
+        for part in self._parts:
+            assert len(part) == 1 or np.all(self._rows_of(part) <= self._max_rows)
+        reached: dict[SourceKey, int] = {}
+        for piece in (piece for part in self._parts for piece in part):
+            assert piece.from_offset == reached.get(piece.key, piece.from_offset) <= piece.to_offset
+            reached[piece.key] = piece.to_offset
+        for key, offset in reached.items():
+            assert offset == cursors[key]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +120,14 @@ def spans_of(part: Sequence[Piece], shards: int) -> list[Span]:
     spans = []
     for key, group in groupby(part, key=lambda piece: piece.key):
         pieces = list(group)
-        rows = np.zeros(shards, np.int64)
-        for piece in pieces:
-            if piece.rows:
-                rows += piece.rows.shard_rows
+        rows = _shard_rows(pieces, shards)
         spans.append(Span(key, pieces[0].from_offset, pieces[-1].to_offset, pieces[-1].standing, rows))
     return spans
+
+
+def _shard_rows(pieces: Sequence[Piece], shards: int) -> npt.NDArray[np.int64]:
+    rows = np.zeros(shards, np.int64)
+    for piece in pieces:
+        if piece.rows:
+            rows += piece.rows.shard_rows
+    return rows

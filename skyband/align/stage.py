@@ -1,73 +1,49 @@
 """The loop of align: source topics and catalog in, aligned topic and dead letters out."""
 
-from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from skyband.align.aligner import Aligner
+from skyband.align.batch_writer import BatchWriter
 from skyband.align.counts import StreamCounts
+from skyband.align.frontier_reader import FrontierReader
+from skyband.align.notes import start_of
+from skyband.align.pauses import Pauses
+from skyband.align.settings import AlignSettings
 from skyband.align.source import CATALOG_KEY, SourceKey, SourceStart
+from skyband.align.source_reports import SourceReports
+from skyband.align.topics import aligned_topic, consumer_group, streams_by_topic
 from skyband.coverage.aligned_batch import CatalogRecord
-from skyband.errors import CapacityError, LogError
+from skyband.errors import CapacityError, CoverageGapError, DefinitionError, LogError
 from skyband.log.clock import Clock
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.catalog import QueryChange
 from skyband.model.group import Group
-from skyband.model.source_rows import DeadLetter, SourceRows
-from skyband.model.status import SourceReport
+from skyband.model.source_rows import SourceRows
 
 __all__ = ["AlignSettings", "AlignStage", "AlignStatistics", "aligned_topic", "consumer_group"]
 
 
-def aligned_topic(group: str, generation: int) -> str:
-    """Return the name of a generation's aligned topic."""
-    return f"aligned.{group}.{generation}"
-
-
-def consumer_group(group: str, generation: int) -> str:
-    """Return the name under which a generation's aligners commit source offsets."""
-    return f"skyband.align.{group}.{generation}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlignSettings:
-    """How an align stage batches and whom it writes as.
-
-    It flushes when `batch_rows` rows or dead letters wait, or something waits for `flush_interval_us`; none of it
-    changes a result. `poll_records` bounds one poll. Ends of partitions are asked for every `tick_interval_us`. How
-    sources are doing is told to `progress_topic` (empty: nobody) every `report_interval_us`.
-    """
-
-    writer: str = "align"
-    batch_rows: int = 10_000
-    max_rows: int = 50_000
-    flush_interval_us: int = 50_000
-    tick_interval_us: int = 250_000
-    poll_records: int = 5_000
-    dead_letter_topic: str = "dead-letters"
-    progress_topic: str = ""
-    report_interval_us: int = 1_000_000
-
-
 @dataclass(frozen=True, slots=True)
 class AlignStatistics:
-    """What an align stage did and holds."""
+    """What an align stage did and holds.
+
+    `sources` are the source partitions it reads, `paused` those of them that wait for the others, `gaps` says of those
+    that it cannot read why. `refused_commits`: commits that the log did not take, `refusal` why the last was not.
+    """
 
     counts: tuple[StreamCounts, ...]
     pending_rows: int
     undelivered: int
     peak_undelivered: int
     paused: frozenset[SourceKey]
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    topic: str
-    partition: int
-    key: bytes
-    value: object
+    sources: tuple[SourceKey, ...]
+    gaps: Mapping[SourceKey, CoverageGapError]
+    refused_commits: int
+    refusal: str
 
 
 class AlignStage:
@@ -75,10 +51,23 @@ class AlignStage:
 
     Source records carry `SourceRows`, catalog records `QueryChange`; a record with the value None is offsets without
     content. Offsets that the log skips are covered by the record behind them: the log itself refuses to begin below a
-    topic's first offset. Source offsets are committed only when batches and dead letters behind them are stored.
+    topic's first offset.
 
-    `sources` has `CATALOG_KEY` if this stage reads the catalog; the catalog's records of before the first step are then
-    read before any row, so that queries see the first rows.
+    Source partitions are *fixed* (`sources` says which) or *shared*: the stage is then a member of its generation's
+    consumer group, which deals out the partitions of all source topics and of the catalog. A shared one resumes at its
+    committed offset, with the times in the note beside it (see `notes`); one without a commit is new and begins at its
+    lowest offset. If offsets from there on are gone, it is a *gap*: the partition is not read, and `statistics` says
+    so; the frontier, which it holds, shows the rest.
+
+    A stage that holds the catalog reads it as far as it went when the stage got it before any row, so that queries see
+    the first rows.
+
+    Invariant: what is committed of a source partition, offset and times, is true of it, and every shard's log has all
+    below it. So any number of stages may read the same partition, at any points behind a commit: each shard gets every
+    offset in order from each of them, with equal times, and readers drop what comes again. That holds for the one that
+    was stopped in the middle of a flush, taken over, and wakes up: its late batches are repeats, its commits are
+    refused, or, should one be taken, true. A refused commit is therefore no failure of a member; the partitions that it
+    lost are taken away by a later poll, without a commit.
     """
 
     def __init__(
@@ -88,64 +77,59 @@ class AlignStage:
         group: Group,
         generation: int,
         shards: int,
-        sources: Mapping[SourceKey, Position],
+        sources: Mapping[SourceKey, Position] | None = None,
         *,
         starts: Mapping[SourceKey, SourceStart] | None = None,
         settings: AlignSettings | None = None,
     ) -> None:
-        """Begin to read every source at its start; one without is read from offset 0."""
-        self._log = log
+        """Read `sources` from `starts` on (offset 0 if it has none), or, with None, join the group's aligners.
+
+        Raises DefinitionError if two streams are read from the same topic (of `sources`: partition).
+        """
         self._clock = clock
         self._group = group
-        self._generation = generation
-        self._settings = settings or AlignSettings()
+        self._settings = its = settings or AlignSettings()
         self._topic = aligned_topic(group.name, generation)
-        self._positions = dict(sources)
-        self._keys = {position: key for key, position in sources.items()}
-        begin = {key: (starts or {}).get(key, SourceStart()) for key in sources}
-        self._aligner = Aligner(
-            group,
-            generation,
-            shards,
-            begin,
-            writer=self._settings.writer,
-            max_rows=self._settings.max_rows,
-            positions=sources,
-        )
-        readers = consumer_group(group.name, generation)
+        self._is_shared = sources is None
+        self._streams = streams_by_topic(group, its.catalog_topic) if sources is None else {}
+        self._aligner = Aligner(group, generation, shards, {}, writer=its.writer, max_rows=its.max_rows)
         self._producer = log.producer()
-        self._consumer = log.consumer(readers)
-        self._consumer.assign({p: begin[key].offset for key, p in sources.items() if key != CATALOG_KEY})
-        self._catalog = log.consumer(readers)
+        self._consumer = log.consumer(consumer_group(group.name, generation))
+        self._writer = BatchWriter(log, self._producer, self._consumer, self._topic, its.dead_letter_topic)
+        self._pauses = Pauses(self._consumer)
+        self._reports = SourceReports(group, generation, its.writer)
+        self._frontiers: FrontierReader | None = None
+        self._positions: dict[SourceKey, Position] = {}
+        self._keys: dict[Position, SourceKey] = {}
+        self._gaps: dict[SourceKey, CoverageGapError] = {}
+        self._held: list[Record] = []
         self._catalog_end = 0
-        if CATALOG_KEY in sources:
-            position = sources[CATALOG_KEY]
-            self._catalog.assign({position: begin[CATALOG_KEY].offset})
-            self._catalog_end = self._catalog.end_offsets([position])[position]
-        self._committed = {key: start.offset for key, start in begin.items()}
-        self._to_commit: dict[SourceKey, int] = {}
-        self._outbox: deque[_Message] = deque()
-        self._peak_undelivered = 0
-        self._letters: list[DeadLetter] = []
         self._ends: dict[SourceKey, int] = {}
         self._paused: set[SourceKey] = set()
         self._frontier_us: int | None = None
         self._pending_since_us: int | None = None
         self._ticked_us: int | None = None
         self._reported_us = clock.now_us()
+        self._is_abandoned = False
+        if sources is not None:
+            self._fix(sources, starts or {})
+            return
+        if its.progress_topic:
+            self._frontiers = FrontierReader(log, its.progress_topic, group.name, generation, shards)
+        self._consumer.subscribe(list(self._streams), self)
+
+    # --- the loop
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Deliver what waits, read once and flush if due; return whether anything was done.
 
         Waits at most `timeout_s` for records. While the aligned log is full it reads nothing.
         """
-        undelivered = len(self._outbox)
-        if not self._deliver():
-            return len(self._outbox) < undelivered
+        undelivered = len(self._writer.outbox)
+        if not self._writer.deliver(self._clock.now_us()):
+            return len(self._writer.outbox) < undelivered
         records = self._poll(timeout_s)
-        for record in records:
-            self._take(record)
-        self._letters.extend(self._aligner.drain_dead_letters())
+        self._take(records)
         now_us = self._clock.now_us()
         self._finish_ended()
         self._tick(now_us)
@@ -158,17 +142,10 @@ class AlignStage:
 
     def flush(self) -> bool:
         """Write whatever waits now; return False if the log is too full to take all of it yet."""
-        if not self._deliver():
+        if not self._writer.deliver(self._clock.now_us()):
             return False
-        now_us = self._clock.now_us()
-        self._outbox.extend(self._letter(letter) for letter in self._letters)
-        self._letters = []
-        for batch in self._aligner.flush(now_us):
-            self._outbox.append(_Message(self._topic, batch.shard, b"%d" % batch.shard, batch))
-        self._to_commit = {key: self._aligner.cursor(key) for key in self._aligner.keys}
-        self._peak_undelivered = max(self._peak_undelivered, len(self._outbox))
-        self._pending_since_us = None
-        return self._deliver()
+        self._make_batches()
+        return self._writer.deliver(self._clock.now_us())
 
     def on_frontier(self, frontier_us: int) -> None:
         """Take note of how far the group's slowest shard is; partitions too far ahead of it are paused."""
@@ -176,64 +153,174 @@ class AlignStage:
 
     def finish_at_end(self, keys: Iterable[SourceKey] | None = None) -> None:
         """Take source partitions (None: all) for finished once they are read to where their topics end now."""
-        wanted = [key for key in (self._positions if keys is None else keys) if key != CATALOG_KEY]
+        wanted = [key for key in (self._aligner.keys if keys is None else keys) if key != CATALOG_KEY]
         ends = self._consumer.end_offsets([self._positions[key] for key in wanted])
         self._ends.update({self._keys[position]: end for position, end in ends.items()})
 
     @property
     def is_finished(self) -> bool:
-        """Whether every source partition has finished and everything is written."""
-        return self._is_read() and not (self._outbox or self._letters or self._aligner.has_pending)
+        """Whether every source partition has finished and everything is written; never, if they are shared."""
+        its = self._aligner
+        return self._is_read() and not (self._writer.outbox or its.pending_letters or its.has_pending)
 
     def statistics(self) -> AlignStatistics:
-        """Return counts, what waits, and which partitions are paused."""
+        """Return counts, what waits, and which partitions are read, paused or cannot be read."""
         return AlignStatistics(
             counts=self._aligner.counts(),
             pending_rows=self._aligner.pending_rows,
-            undelivered=len(self._outbox),
-            peak_undelivered=self._peak_undelivered,
+            undelivered=len(self._writer.outbox),
+            peak_undelivered=self._writer.outbox.peak,
             paused=frozenset(self._paused),
+            sources=self._aligner.keys,
+            gaps=dict(self._gaps),
+            refused_commits=self._writer.commits.refused,
+            refusal=self._writer.commits.refusal,
         )
 
     def close(self) -> None:
         """Flush and leave; raises CapacityError if the log is too full to take what waits."""
         if not self.flush():
-            raise CapacityError(f"topic {self._topic!r} is full; {len(self._outbox)} batches of it are not written")
-        self._producer.close()
+            waiting = len(self._writer.outbox)
+            raise CapacityError(f"topic {self._topic!r} is full; {waiting} batches of it are not written")
         self._consumer.close()
-        self._catalog.close()
+        self._producer.close()
+        if self._frontiers is not None:
+            self._frontiers.close()
+
+    def abandon(self) -> None:
+        """Leave without another word after an error: what was not committed is for the next owner to read again."""
+        self._is_abandoned = True
+        for part in (self._consumer, self._frontiers, self._producer):
+            if part is not None:
+                with suppress(LogError):
+                    part.close()
+
+    # --- partitions that come and go
+
+    def on_assigned(self, positions: Sequence[Position]) -> dict[Position, int]:
+        """Take these source partitions too, and return at which offset to read each (see `Member`)."""
+        committed = self._consumer.committed(positions)
+        lowest = self._consumer.begin_offsets(positions)
+        offsets = {}
+        for position in positions:
+            its = committed.get(position)
+            start = SourceStart(lowest[position]) if its is None else start_of(position, its)
+            key = self._key_of(position)
+            if lowest[position] > start.offset:
+                self._gaps[key] = self._aligner.gap(key, start.offset, lowest[position])
+                self._keys[position], self._positions[key] = key, position
+            else:
+                self._begin(key, position, start, is_committed=its is not None)
+            offsets[position] = max(start.offset, lowest[position])
+        self._pauses.add(positions)
+        return offsets
+
+    def on_revoked(self, positions: Sequence[Position], *, lost: bool) -> None:
+        """Write and commit what these source partitions brought, unless they are lost, and forget them (see `Member`).
+
+        If the log is too full to take everything nothing is committed, and what is left is written later, as repeats.
+        """
+        is_lost = lost or self._is_abandoned
+        if not is_lost:
+            self._make_batches()
+            self._writer.deliver_patiently(self._clock.now_us())
+        self._pauses.remove(positions, lost=is_lost)
+        gone = set(positions)
+        self._held = [record for record in self._held if Position(record.topic, record.partition) not in gone]
+        for position in positions:
+            if (key := self._keys.pop(position, None)) is not None:
+                self._forget(key, position, is_lost)
+
+    def _fix(self, sources: Mapping[SourceKey, Position], starts: Mapping[SourceKey, SourceStart]) -> None:
+        begin = {key: starts.get(key, SourceStart()) for key in sources}
+        for key, position in sources.items():
+            self._begin(key, position, begin[key], is_committed=True)
+        self._consumer.assign({position: begin[key].offset for key, position in sources.items()})
+        self._pause()
+
+    def _begin(self, key: SourceKey, position: Position, start: SourceStart, *, is_committed: bool) -> None:
+        if position in self._keys:
+            both = (self._keys[position], key)
+            names = ["catalog" if its == CATALOG_KEY else self._group.streams[its[0]].name for its in both]
+            raise DefinitionError(
+                f"streams {names[0]!r} and {names[1]!r} of group {self._group.name!r} both read topic "
+                f"{position.topic!r}, partition {position.partition}; give each its own",
+                field="sources",
+            )
+        self._aligner.add_source(key, start, position)
+        self._keys[position], self._positions[key] = key, position
+        self._writer.commits.begin(position, start, is_committed=is_committed)
+        if key == CATALOG_KEY:
+            self._catalog_end = self._consumer.end_offsets([position])[position]
+
+    def _forget(self, key: SourceKey, position: Position, lost: bool) -> None:
+        del self._positions[key]
+        self._writer.commits.forget(position)
+        self._ends.pop(key, None)
+        if self._gaps.pop(key, None) is not None:
+            return
+        if lost:
+            self._aligner.discard_source(key)
+        else:
+            self._aligner.remove_source(key)
+
+    def _key_of(self, position: Position) -> SourceKey:
+        key = (self._streams[position.topic], position.partition)
+        if position.topic == self._settings.catalog_topic and key != CATALOG_KEY:
+            raise LogError(f"topic {position.topic!r} has more than one partition; the catalog must have one only")
+        return key
+
+    # --- reading
 
     def _is_read(self) -> bool:
-        return all(self._aligner.is_finished(key) for key in self._aligner.keys if key != CATALOG_KEY)
+        finished = (self._aligner.is_finished(key) for key in self._aligner.keys if key != CATALOG_KEY)
+        return not self._is_shared and all(finished)
+
+    def _is_catalog_behind(self) -> bool:
+        return CATALOG_KEY in self._aligner.keys and self._aligner.cursor(CATALOG_KEY) < self._catalog_end
 
     def _poll(self, timeout_s: float) -> Sequence[Record]:
-        """Return new records of the catalog, then of the sources once the catalog of the beginning is read."""
-        limit = self._settings.poll_records
-        if CATALOG_KEY in self._positions:
-            is_behind = self._aligner.cursor(CATALOG_KEY) < self._catalog_end
-            changes = self._catalog.poll(limit, timeout_s if is_behind else 0.0)
-            if changes or is_behind:
-                return changes
         if self._pending_since_us is not None:
             due_us = self._pending_since_us + self._settings.flush_interval_us
             timeout_s = max(0.0, min(timeout_s, (due_us - self._clock.now_us()) / 1_000_000))
-        return self._consumer.poll(limit, timeout_s)
+        return self._consumer.poll(self._settings.poll_records, timeout_s)
 
-    def _take(self, record: Record) -> None:
-        key = self._keys[Position(record.topic, record.partition)]
-        from_offset = min(record.offset, self._aligner.cursor(key))
+    def _take(self, records: Sequence[Record]) -> None:
+        """Take changes of queries, then rows; rows that came with a catalog that is still to be read are held."""
+        rows, self._held = [*self._held], []
+        for record in records:
+            key = self._keys.get(Position(record.topic, record.partition))
+            if key == CATALOG_KEY:
+                self._take_change(record)
+            elif key is not None:
+                rows.append(record)
+        if self._is_catalog_behind():
+            self._held = rows
+            return
+        for record in rows:
+            self._take_rows(record)
+
+    def _take_change(self, record: Record) -> None:
+        if CATALOG_KEY in self._gaps:
+            return
         value = record.value
-        if key == CATALOG_KEY:
-            is_ours = isinstance(value, QueryChange) and value.group == self._group.name
-            change = value if isinstance(value, QueryChange) and is_ours else None
-            self._aligner.add_catalog(from_offset, record.next_offset, [CatalogRecord(record.offset, change)])
-        elif value is None or isinstance(value, SourceRows):
-            self._aligner.add(*key, from_offset, record.next_offset, _NO_ROWS if value is None else value)
-        else:
+        is_ours = isinstance(value, QueryChange) and value.group == self._group.name
+        change = value if isinstance(value, QueryChange) and is_ours else None
+        from_offset = min(record.offset, self._aligner.cursor(CATALOG_KEY))
+        self._aligner.add_catalog(from_offset, record.next_offset, [CatalogRecord(record.offset, change)])
+
+    def _take_rows(self, record: Record) -> None:
+        key = self._keys[Position(record.topic, record.partition)]
+        if key in self._gaps:
+            return
+        value = record.value
+        if value is not None and not isinstance(value, SourceRows):
             raise LogError(
                 f"topic {record.topic!r}, partition {record.partition}, offset {record.offset} holds a "
                 f"{type(value).__name__}, not source rows; check which topic the stream names"
             )
+        from_offset = min(record.offset, self._aligner.cursor(key))
+        self._aligner.add(*key, from_offset, record.next_offset, _NO_ROWS if value is None else value)
 
     def _finish_ended(self) -> None:
         for key, end in list(self._ends.items()):
@@ -242,87 +329,54 @@ class AlignStage:
                 del self._ends[key]
 
     def _tick(self, now_us: int) -> None:
-        """Tell the aligner which partitions are at their end, if it is time to ask."""
+        """Tell the aligner which partitions are at their end, if it is time to ask; try refused commits again."""
         if self._ticked_us is not None and now_us - self._ticked_us < self._settings.tick_interval_us:
             return
         self._ticked_us = now_us
+        self._writer.commits.retry()
         asked = [self._positions[key] for key in self._aligner.keys if self._aligner.can_idle(key)]
         ends = self._consumer.end_offsets(asked) if asked else {}
         at_end = {self._keys[p] for p, end in ends.items() if self._aligner.cursor(self._keys[p]) >= end}
         self._aligner.tick(now_us, at_end)
 
     def _pause(self) -> None:
-        if self._frontier_us is None:
-            return
-        wanted = self._aligner.paused(self._frontier_us)
-        if begun := wanted - self._paused:
-            self._consumer.pause([self._positions[key] for key in sorted(begun)])
-        if ended := self._paused - wanted:
-            self._consumer.resume([self._positions[key] for key in sorted(ended)])
-        self._paused = wanted
+        """Pause what is too far ahead, what has a gap, and, until the catalog is read, all rows."""
+        if self._frontiers is not None and (frontier_us := self._frontiers.poll()) is not None:
+            self.on_frontier(frontier_us)
+        if self._frontier_us is not None:
+            self._paused = self._aligner.paused(self._frontier_us)
+        wanted = self._paused | self._gaps.keys()
+        if self._is_catalog_behind():
+            wanted = self._positions.keys() - {CATALOG_KEY}
+        self._pauses.become({self._positions[key] for key in wanted})
 
     def _report(self, now_us: int) -> None:
-        """Tell how each source partition is doing, if it is time; a stream's rejects go with its first partition."""
+        """Tell how each source partition is doing, if it is time."""
         topic = self._settings.progress_topic
         if not topic or now_us - self._reported_us < self._settings.report_interval_us:
             return
         self._reported_us = now_us
-        sources = [key for key in self._aligner.keys if key != CATALOG_KEY]
-        ends = self._consumer.end_offsets([self._positions[key] for key in sources])
-        rejected = {counts.stream: counts.rejected for counts in self._aligner.counts()}
-        for key in sources:
-            stream = self._group.streams[key[0]].name
-            report = SourceReport(
-                group=self._group.name,
-                generation=self._generation,
-                stream=stream,
-                partition=key[1],
-                rejected=tuple((reason.label, count) for reason, count in rejected.pop(stream, {}).items()),
-                paused=key in self._paused,
-                unread_rows=ends[self._positions[key]] - self._aligner.cursor(key),
-                reader=self._settings.writer,
-            )
-            self._producer.send(topic, 0, report, timestamp_us=now_us)
+        cursors = {key: self._aligner.cursor(key) for key in self._aligner.keys if key != CATALOG_KEY}
+        cursors |= {key: gap.expected for key, gap in self._gaps.items() if key != CATALOG_KEY}
+        positions = self._consumer.end_offsets([self._positions[key] for key in cursors])
+        ends = {self._keys[position]: end for position, end in positions.items()}
+        stopped = {key: str(gap) for key, gap in self._gaps.items()}
+        for report in self._reports.reports(now_us, cursors, ends, self._paused, self._aligner.counts(), stopped):
+            self._writer.report(topic, report, now_us)
+
+    def _make_batches(self) -> None:
+        self._writer.make(self._aligner, self._positions, self._clock.now_us())
+        self._pending_since_us = None
 
     def _is_due(self, now_us: int) -> bool:
         """Return whether to flush now; takes note of since when something waits."""
-        if not self._letters and not self._aligner.has_pending:
+        waiting = self._aligner.pending_letters
+        if not waiting and not self._aligner.has_pending:
             return False
         if self._pending_since_us is None:
             self._pending_since_us = now_us
-        is_much = self._aligner.pending_rows + len(self._letters) >= self._settings.batch_rows
+        is_much = self._aligner.pending_rows + waiting >= self._settings.batch_rows
         return is_much or self._is_read() or now_us - self._pending_since_us >= self._settings.flush_interval_us
-
-    def _letter(self, letter: DeadLetter) -> _Message:
-        topic = self._settings.dead_letter_topic
-        return _Message(topic, letter.partition % self._log.partitions(topic), letter.stream.encode(), letter)
-
-    def _deliver(self) -> bool:
-        """Send what waits; once all is stored, commit the offsets behind it. Return False if the log is full."""
-        now_us = self._clock.now_us()
-        while self._outbox:
-            message = self._outbox[0]
-            try:
-                self._producer.send(
-                    message.topic, message.partition, message.value, key=message.key, timestamp_us=now_us
-                )
-            except CapacityError:
-                return False
-            self._outbox.popleft()
-        if self._to_commit:
-            self._producer.flush()
-            self._commit()
-        return True
-
-    def _commit(self) -> None:
-        moved = {key: offset for key, offset in self._to_commit.items() if offset != self._committed[key]}
-        self._to_commit = {}
-        self._committed.update(moved)
-        offsets = {self._positions[key]: offset for key, offset in moved.items() if key != CATALOG_KEY}
-        if offsets:
-            self._consumer.commit(offsets)
-        if CATALOG_KEY in moved:
-            self._catalog.commit({self._positions[CATALOG_KEY]: moved[CATALOG_KEY]})
 
 
 _NO_ROWS = SourceRows(

@@ -235,7 +235,9 @@ class _Describer:
             text = f"{who} has brought no row yet, while others are at {self._at(shard.newest_us)}"
         else:
             text = f"{who} holds the frontier at {self._at(shard.frontier_us)}"
-        if holder.unread_rows:
+        if holder.stopped:
+            text += f": it cannot be read, for {holder.stopped}"
+        elif holder.unread_rows:
             text += f": it has {plural(holder.unread_rows, 'unread row')}"
             if holder.reader and holder.rows_per_second is not None:
                 text += f"; reader {holder.reader} reads {holder.rows_per_second:,.0f} rows/s"
@@ -245,6 +247,8 @@ class _Describer:
 
     def _what_frees(self, holder: Holder) -> str:
         stream = self._group.streams[self._group.stream_index(holder.stream)]
+        if holder.stopped:
+            return f"as it says; or begin a new generation without it: skyband groups regenerate {self._group.name}"
         if holder.unread_rows:
             return f"see `skyband doctor align`; or give {stream.name} idle.then: flush if that source may be dead"
         if stream.idle_then is IdleThen.HOLD:

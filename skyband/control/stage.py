@@ -6,15 +6,17 @@ The catalog topic has one partition and is compacted. It holds:
 - ``changes/<uid>``: the newest QueryChange of each query: align hands these to the shards, and skips all others;
 - ``opened``: which control wrote last.
 
-A command is decided, written, flushed, and only then applied: what was answered survives. A query's event comes before
-its change; a control that dies between the two writes the change at its next start.
+A command is decided, written in one transaction, and only then applied: what was answered survives. A query's event
+comes before its change; where a log cannot keep them together, the change is written at the next start.
+
+One control writes. Its producer's transactional id shuts out any other that still thinks it does; the others follow.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, tzinfo
 
 from skyband.control.catalog import Catalog, Page
-from skyband.control.catalog_events import VERSION, CatalogEvent, Removed, from_record, to_record
+from skyband.control.catalog_events import VERSION, CatalogEvent, Removed, Stored, from_record, to_record
 from skyband.control.changes import changes_for, missing_changes
 from skyband.control.commands import Command
 from skyband.control.decisions import decide
@@ -33,15 +35,21 @@ __all__ = ["CATALOG_TOPIC", "PROGRESS_TOPIC", "ControlStage"]
 CATALOG_TOPIC = "catalog"
 PROGRESS_TOPIC = "progress"
 _OPENED = b"opened"
+_WRITER = "skyband.control"
 _BATCH = 1_000
 _PATIENCE = 30
+# Reports are absolute and come every second, so that the last few of each partition tell all.
+_REPORTS_READ = 5_000
 
 
 class ControlStage:
     """Executes commands, answers questions. One thread owns it.
 
-    Both topics must exist. It is *open* from its construction, which reads the whole catalog topic; it is *failed*
-    after a write whose outcome is unknown, and then refuses commands: build a new one, which reads what was written.
+    Both topics must exist. A control that `writes` is *open* from its construction, which reads the whole catalog
+    topic; it is *failed* after a write whose outcome is unknown, and then refuses commands: build a new one, which
+    reads what was written. One that does not write follows the catalog with each `poll`, and refuses all commands.
+
+    `prepare` is called with each new generation of a group before the catalog names it: it makes what the stages need.
     """
 
     def __init__(
@@ -52,23 +60,42 @@ class ControlStage:
         *,
         catalog_topic: str = CATALOG_TOPIC,
         progress_topic: str = PROGRESS_TOPIC,
+        writes: bool = True,
+        prepare: Callable[[GroupResource], None] | None = None,
     ) -> None:
         self._clock = clock
         self._new_uid = new_uid
         self._topic = catalog_topic
+        self._prepare = prepare
         self._catalog = Catalog()
         self._board = StatusBoard()
         self._failed = ""
-        self._producer: Producer = log.producer()
-        self._rebuild(log.consumer())
+        self._producer: Producer | None = log.producer(_WRITER) if writes else None
+        self._follower: Consumer | None = None
+        if self._producer is not None:
+            self._rebuild(log.consumer(), self._producer)
+        else:
+            self._follower = log.consumer()
+            self._follower.assign({Position(catalog_topic, 0): 0})
         self._progress = log.consumer()
-        partitions = range(log.partitions(progress_topic))
-        self._progress.assign({Position(progress_topic, partition): 0 for partition in partitions})
+        partitions = [Position(progress_topic, partition) for partition in range(log.partitions(progress_topic))]
+        begin, end = self._progress.begin_offsets(partitions), self._progress.end_offsets(partitions)
+        self._progress.assign({at: max(begin[at], end[at] - _REPORTS_READ) for at in partitions})
+
+    @property
+    def writes(self) -> bool:
+        """Whether this control executes commands."""
+        return self._producer is not None
 
     @property
     def catalog(self) -> Catalog:
         """The catalog, to be read only."""
         return self._catalog
+
+    @property
+    def failed(self) -> str:
+        """Why the writer writes no more; empty while it does."""
+        return self._failed
 
     def execute(self, command: Command, *, request_id: str = "", validate_only: bool = False) -> Resource | None:
         """Do `command` and return the resource as it is now, None if it is gone.
@@ -76,6 +103,8 @@ class ControlStage:
         With `validate_only` nothing changes, and the resource is as it would be. Raises what `decide` raises, and
         LogError if the catalog topic does not take the change.
         """
+        if self._producer is None:
+            raise LogError("this control only reads, another one writes the catalog; send the request to that one")
         if self._failed:
             raise LogError(
                 f"control cannot write the catalog since an earlier write failed ({self._failed}); restart it"
@@ -89,11 +118,15 @@ class ControlStage:
             validate_only=validate_only,
         )
         if decision.events:
-            self._write(decision.events)
+            self._make_ready(decision.events)
+            self._write(decision.events, self._producer)
         return decision.resource
 
     def poll(self, max_records: int = _BATCH, timeout_s: float = 0.0) -> int:
-        """Take in reports of the other stages; return how many records there were."""
+        """Take in reports of the other stages, and what another control has written; return how many records."""
+        if self._follower is not None:
+            for record in self._follower.poll(max_records, 0.0):
+                self._apply_record(record)
         records = self._progress.poll(max_records, timeout_s)
         for record in records:
             self._board.fold(record.value)
@@ -119,18 +152,28 @@ class ControlStage:
         return describe(resource, self._catalog.group(group).group, status, self._clock.now_us(), zone)
 
     def close(self) -> None:
-        """Flush, and give up the log."""
-        self._producer.close()
-        self._progress.close()
+        """Give up the log."""
+        for client in (self._producer, self._follower, self._progress):
+            if client is not None:
+                client.close()
 
-    def _write(self, events: tuple[CatalogEvent, ...]) -> None:
+    def _make_ready(self, events: tuple[CatalogEvent, ...]) -> None:
+        """Have made what new generations need; raises what `prepare` raises, and then nothing is written."""
+        for event in events:
+            if self._prepare is None or not isinstance(event, Stored) or not isinstance(event.resource, GroupResource):
+                continue
+            before = self._catalog.find(event.resource.name)
+            if not isinstance(before, GroupResource) or before.generation != event.resource.generation:
+                self._prepare(event.resource)
+
+    def _write(self, events: tuple[CatalogEvent, ...], producer: Producer) -> None:
         now_us = self._clock.now_us()
         try:
-            for event in events:
-                self._producer.send(self._topic, 0, to_record(event), key=event.key.encode(), timestamp_us=now_us)
-            for change in changes_for(events):
-                self._send_change(change)
-            self._producer.flush()
+            with producer.transaction():
+                for event in events:
+                    producer.send(self._topic, 0, to_record(event), key=event.key.encode(), timestamp_us=now_us)
+                for change in changes_for(events):
+                    self._send_change(change, producer)
         except LogError as error:
             self._failed = str(error)
             raise
@@ -139,25 +182,31 @@ class ControlStage:
             if isinstance(event, Removed) and isinstance(event.resource, GroupResource):
                 self._board.forget(event.resource.group.name)
 
-    def _send_change(self, change: QueryChange) -> None:
+    def _send_change(self, change: QueryChange, producer: Producer) -> None:
         key = f"changes/{change.uid}".encode()
-        self._producer.send(self._topic, 0, change, key=key, timestamp_us=self._clock.now_us())
+        producer.send(self._topic, 0, change, key=key, timestamp_us=self._clock.now_us())
 
-    def _rebuild(self, consumer: Consumer) -> None:
+    def _rebuild(self, consumer: Consumer, producer: Producer) -> None:
         """Read the whole topic into the catalog, and tell the shards what they should have heard."""
         # Where the topic ends, a log may not tell (offsets can hold no record): an own record at the end does.
         mark = {"version": VERSION, "kind": "opened", "writer": self._new_uid()}
-        self._producer.send(self._topic, 0, mark, key=_OPENED, timestamp_us=self._clock.now_us())
-        self._producer.flush()
+        with producer.transaction():
+            producer.send(self._topic, 0, mark, key=_OPENED, timestamp_us=self._clock.now_us())
         heard: dict[str, QueryChange] = {}
         for record in _read_to(consumer, self._topic, mark):
             if isinstance(record.value, QueryChange):
                 heard[record.value.uid] = record.value
-            elif record.key not in (None, _OPENED) and (record.value is None or isinstance(record.value, Mapping)):
-                self._catalog.apply(from_record((record.key or b"").decode(), record.value))
-        for change in missing_changes(self._catalog, heard):
-            self._send_change(change)
-        self._producer.flush()
+            else:
+                self._apply_record(record)
+        missing = missing_changes(self._catalog, heard)
+        if missing:
+            with producer.transaction():
+                for change in missing:
+                    self._send_change(change, producer)
+
+    def _apply_record(self, record: Record) -> None:
+        if record.key not in (None, _OPENED) and (record.value is None or isinstance(record.value, Mapping)):
+            self._catalog.apply(from_record((record.key or b"").decode(), record.value))
 
 
 def _read_to(consumer: Consumer, topic: str, mark: Mapping[str, object]) -> Iterator[Record]:

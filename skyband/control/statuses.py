@@ -111,6 +111,7 @@ def _with_reader(holder: Holder | None, sources: Iterable[SourceReport]) -> Hold
                 unread_rows=source.unread_rows,
                 reader=source.reader,
                 rows_per_second=source.rows_per_second,
+                stopped=source.stopped,
             )
     return holder
 

@@ -128,6 +128,10 @@ class Sequencer:
         """Smallest release time that waits, or MAX_TIME_US."""
         return self._pending.next_release_us
 
+    def knows(self, place: tuple[int, int]) -> bool:
+        """Return whether a source partition, or the catalog, is read here."""
+        return place == CATALOG or place in self._numbers
+
     def add_partition(self, place: tuple[int, int], start_offset: int) -> None:
         """Let a new source partition join at the current frontier.
 

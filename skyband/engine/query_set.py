@@ -4,14 +4,17 @@ Window ends are multiples of the slide. Initial state: no queries; all ends up t
 arrays have one place per query, in the order of `members`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
+from skyband.engine.checkpoint import QueryDone, QueryStanding
 from skyband.model.catalog import QueryChange
 from skyband.model.duration import MIN_TIME_US
 from skyband.model.partials import Evaluation
+from skyband.structures.array_types import Flags, Ints
 
 __all__ = ["Evaluations", "QuerySet", "first_multiple_after"]
 
@@ -23,6 +26,22 @@ def first_multiple_after(step: int, point: int) -> int:
     (30, 0)
     """
     return (point // step + 1) * step
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+def _note_evaluation(starts: Ints, end: int, had_rows: Flags, done: Ints, told: Ints) -> int:
+    """Note which queries have rows; write to `told` those that had or have some, and return how many."""
+    count = 0
+    for place in range(len(had_rows)):
+        has_rows = starts[place + 1] > starts[place]
+        if has_rows or had_rows[place]:
+            told[count] = place
+            count += 1
+        had_rows[place] = has_rows
+        done[place, 0] += 1
+        if has_rows:
+            done[place, 1] = end
+    return count
 
 
 class Evaluations(Sequence[Evaluation]):
@@ -76,17 +95,14 @@ class QuerySet:
         self._had_rows: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         # Per query: evaluations so far, and the last window end that had rows (MIN_TIME_US: none).
         self._done: npt.NDArray[np.int64] = np.zeros((0, 2), np.int64)
+        # Whether no query would have to say that it has become empty.
+        self.is_quiet = True
         self._passed = passed
 
     @property
     def largest_size(self) -> int:
         """The largest window."""
         return int(self.sizes.max())
-
-    @property
-    def is_quiet(self) -> bool:
-        """Whether no query would have to say that it has become empty."""
-        return not self._had_rows.any()
 
     @property
     def next_end(self) -> int:
@@ -96,6 +112,31 @@ class QuerySet:
     def passed(self, point: int) -> None:
         """Note that all window ends up to `point` are done."""
         self._passed = max(self._passed, point)
+
+    def standing(self) -> list[QueryStanding]:
+        """Return the queries, and up to where their window ends have passed."""
+        return [QueryStanding(member, self._passed) for member in self.members]
+
+    def done(self) -> dict[str, QueryDone]:
+        """Return what was told of each query."""
+        return {
+            member.uid: QueryDone(self._passed, bool(self._had_rows[place]), *map(int, self._done[place]))
+            for place, member in enumerate(self.members)
+        }
+
+    def stand_at(self, passed: int) -> None:
+        """Take all window ends up to `passed`, and no others, for done."""
+        self._passed = passed
+
+    def resume(self, done: Mapping[str, QueryDone]) -> None:
+        """Take for told what was told of these queries."""
+        for place, member in enumerate(self.members):
+            told = done.get(member.uid)
+            if told is not None:
+                self._passed = told.passed
+                self._had_rows[place] = told.had_rows
+                self._done[place] = told.evaluations, told.last_end
+        self.is_quiet = not self._had_rows.any()
 
     def put(self, change: QueryChange) -> None:
         """Add a query, or replace its revision."""
@@ -123,13 +164,13 @@ class QuerySet:
         self.members = members
         self.sizes = np.array([member.query.window.size for member in members], np.int64)
         self.ks = np.array([member.query.k for member in members], np.int64)
+        self.is_quiet = not self._had_rows.any()
 
     def evaluated(self, end: int, starts: npt.NDArray[np.int64]) -> Evaluations:
         """Note the evaluation at `end`; return what is worth telling: rows, and the first emptiness after rows."""
-        has_rows = starts[1:] > starts[:-1]
-        told = np.flatnonzero(has_rows | self._had_rows)
-        self._had_rows = has_rows
-        self._done[:, 0] += 1
-        self._done[has_rows, 1] = end
+        told = np.empty(len(self.members), np.int64)
+        count = _note_evaluation(starts, end, self._had_rows, self._done, told)
+        self.is_quiet = not self._had_rows.any()
+        told = told[:count]
         self.passed(end)
         return Evaluations(self.members, told, end, self.sizes, starts)

@@ -8,16 +8,17 @@ finished, and T is the first end past the newest row). A stretch in which no que
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from skyband.coverage.aligned_batch import AlignedBatch
 from skyband.coverage.sequenced_rows import SequencedRows
 from skyband.coverage.sequencer import Sequencer
+from skyband.engine.checkpoint import Checkpoint, Done, Standing
 from skyband.engine.query_set import QuerySet, first_multiple_after
 from skyband.engine.ranking import Ranked, Ranking, RankingKey, make_ranking, ranking_key
+from skyband.engine.shard_statistics import QueryStatistics, ShardStatistics
+from skyband.engine.shown_rows import gather
 from skyband.model.binding import bind
 from skyband.model.catalog import QueryChange
 from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
@@ -26,40 +27,12 @@ from skyband.model.partials import Activated, Evaluation, PartialBatch, Progress
 from skyband.model.query import QueryState
 from skyband.structures.window_store import Rows, WindowStore
 
-__all__ = ["QueryStatistics", "Shard", "ShardStatistics"]
+__all__ = ["Shard"]
 
 PartialValue = PartialBatch | Activated | Progress
 
 # Changes wait in one shared list; past this many every ranking takes them in, so that the list stays bounded.
 _CHANGES_KEPT = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class QueryStatistics:
-    """What one query holds and has done in a shard; `held` and `state_bytes` are those of the ranking it shares."""
-
-    evaluations: int
-    last_end_with_rows: int | None
-    held: int
-    state_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class ShardStatistics:
-    """What a shard holds and has done; `state_bytes` are those of its stores and of its rankings."""
-
-    rows: int
-    late_rows: int
-    expired_rows: int
-    broken_promises: int
-    not_finite: int
-    objects: int
-    entries: int
-    held: int
-    refills: int
-    store_bytes: int
-    state_bytes: int
-    evaluations: int
 
 
 class Shard:
@@ -80,6 +53,8 @@ class Shard:
         self._sets: dict[tuple[RankingKey, int], QuerySet] = {}
         self._keys: dict[str, tuple[RankingKey, int]] = {}
         self._passed = MIN_TIME_US
+        self._done: Done | None = None  # while what it says is read again, nothing is told
+        self.taken_until_us = MIN_TIME_US
         self._evaluations = 0
         self._late_rows = 0
         self._out: list[PartialValue] = []
@@ -98,7 +73,8 @@ class Shard:
     def advance(self) -> list[PartialValue]:
         """Evaluate all that is due; return partials in the order of their window ends, then the progress."""
         frontier, settled = self.sequencer.frontier_us, self.sequencer.settled_us
-        rows = self.sequencer.take(self._horizon(frontier, settled))
+        self.taken_until_us = self._horizon(frontier, settled)
+        rows = self.sequencer.take(self.taken_until_us)
         columns = _columns(rows)
         release = rows.release_time_us
         self._late_rows += int(np.count_nonzero(release > rows.event_time_us))
@@ -121,8 +97,66 @@ class Shard:
             if not key.in_rows:
                 self._settle(queries)
         out, self._out = self._out, []
+        if self.is_replaying:
+            return []
         out.append(Progress(self.group.name, self.generation, self.shard, frontier, settled))
         return out
+
+    @property
+    def passed_us(self) -> int:
+        """Window ends up to here are done (MIN_TIME_US: none)."""
+        return self._passed
+
+    @property
+    def taken_rows(self) -> int:
+        """Rows applied since the start or the restore."""
+        return self._stores[False].rows_applied
+
+    @property
+    def is_replaying(self) -> bool:
+        """Whether batches are read again, and nothing is told."""
+        return self._done is not None
+
+    @property
+    def _numbered(self) -> int:
+        return self._stores[True].rows_applied if True in self._stores else 0
+
+    def standing(self) -> Standing:
+        """Return where the shard stands before its next batch."""
+        queries = tuple(query for queries in self._sets.values() for query in queries.standing())
+        rows = self._numbered + self.sequencer.pending_rows
+        return Standing(self.sequencer.state(), self._passed, rows, queries)
+
+    def done(self, aligned_offset: int) -> Done:
+        """Return what has been told so far, by the batches below this offset."""
+        queries = {uid: told for queries in self._sets.values() for uid, told in queries.done().items()}
+        return Done(aligned_offset, self._passed, self._numbered, queries)
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Stand where `checkpoint` says; the next batch is the one at its offset. The shard must be new.
+
+        It tells nothing until `resume`, which is due before the batch at which `checkpoint.done` ends.
+        """
+        standing = checkpoint.standing
+        self.sequencer.restore(standing.sequencer)
+        self._passed = standing.passed_us
+        if True in self._stores:
+            # Rows that waited are taken before any that counts later, so that these get the numbers they had.
+            self._stores[True].rows_applied = standing.rows
+        for query in standing.queries:
+            self._put(query.change)
+        for query in standing.queries:
+            passed = max(query.passed, standing.rows) if query.change.query.window.in_rows else query.passed
+            self._sets[self._keys[query.change.uid]].stand_at(passed)
+        self._done = checkpoint.done
+
+    def resume(self) -> None:
+        """Go on from where what was told ends."""
+        assert self._done is not None
+        done, self._done = self._done, None
+        self._passed = done.passed_us
+        for queries in self._sets.values():
+            queries.resume(done.queries)
 
     def statistics(self) -> ShardStatistics:
         """Return counts and sizes as of now."""
@@ -298,6 +332,9 @@ class Shard:
         store.forget_changes()
 
     def _evaluate(self, key: RankingKey, queries: QuerySet, end: int) -> None:
+        if self.is_replaying:
+            queries.passed(end)
+            return
         tick = 1 if key.in_rows else self.group.pane_us
         ranking = self._rankings[key]
         ranked = ranking.rank(end // tick, queries.sizes // tick, queries.ks)
@@ -310,35 +347,30 @@ class Shard:
     def _partial(
         self, ranking: Ranking, store: WindowStore, ranked: Ranked, told: Sequence[Evaluation]
     ) -> PartialBatch:
-        used, renumbered = ranked.ranking, np.arange(len(ranked.ranking))
+        used, renumbered = ranked.ranking, np.arange(len(ranked.ranking), dtype=np.int32)
         if len(told) > 1:
-            used, renumbered = np.unique(ranked.ranking, return_inverse=True)
-        slots = ranked.slot[used]
+            used, places = np.unique(ranked.ranking, return_inverse=True)
+            renumbered = places.astype(np.int32)
+        bound, by_row = ranking.bound, store.layout.by_row
+        shown = gather(used, ranked.slot, ranked.rank, ranked.present, ranked.values, descending=bound.descending)
+        slots = shown.slots
         id_bytes, id_ends = store.objects.ids(slots)
-        columns = ranking.bound.columns
-        bits = ranked.present[used]
-        by_row = store.layout.by_row
         return PartialBatch(
             group=self.group.name,
             generation=self.generation,
             shard=self.shard,
-            descending=ranking.bound.descending,
-            attribute_names=tuple(column.name for column in columns),
+            descending=bound.descending,
+            attribute_names=tuple(column.name for column in bound.columns),
             evaluations=told,
-            ranking=renumbered.astype(np.int32),
+            ranking=renumbered,
             id_bytes=id_bytes,
             id_ends=id_ends,
-            score=ranked.rank[used] if ranking.bound.descending else 0.0 - ranked.rank[used],
+            score=shown.score,
             event_time_us=store.event_times(slots) if by_row else np.zeros(0, np.int64),
             sequence=store.objects.arrays.records[slots, 3] if by_row else np.zeros(len(slots), np.int64),
-            attributes=ranked.values[used],
-            present=_unpack(bits, len(columns)),
+            attributes=shown.attributes,
+            present=shown.present,
         )
-
-
-def _unpack(bits: npt.NDArray[np.int64], columns: int) -> npt.NDArray[np.bool_]:
-    unpacked: npt.NDArray[np.bool_] = (bits[:, None] >> np.arange(columns)) & 1 != 0
-    return unpacked
 
 
 def _columns(rows: SequencedRows) -> Rows:

@@ -1,27 +1,44 @@
 """The engine's loop over a record log: aligned batches of its shards in, partials out."""
 
+import zlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from skyband.coverage.aligned_batch import AlignedBatch
 from skyband.coverage.sequencer import Sequencer
+from skyband.engine.checkpoint import Checkpoint
+from skyband.engine.checkpointer import Checkpointer
 from skyband.engine.report import Reporter
+from skyband.engine.settings import EngineTopics, EngineTuning
 from skyband.engine.shard import Shard
-from skyband.errors import CoverageGapError, LogError
+from skyband.errors import CapacityError, CoverageGapError, LogError
 from skyband.log.clock import Clock, SystemClock
-from skyband.log.record_log import Position, RecordLog
+from skyband.log.commit_refused import CommitRefusedError
+from skyband.log.read_all import read_all
+from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.group import Group
 
-__all__ = ["EngineStage"]
+__all__ = ["EngineStage", "EngineTopics", "EngineTuning"]
 
-_MAX_PENDING_BYTES = 1 << 30
+
+# A report speaks of every query of its shard; with more than this many it comes less often.
+_QUERIES_A_REPORT = 100
 
 
 class EngineStage:
-    """Runs some shards of one generation of a group.
+    """Runs some shards of one generation of a group; one aligned partition is one shard.
 
-    One aligned partition is one shard. Each batch is offered and evaluated before the next: when a query begins depends
-    on the aligned log alone, not on how much was read at once. A shard that meets a gap stops, the others go on. With a
-    `progress` topic, each shard reports there how it is doing.
+    Shards are *fixed* (`shards` says which; each begins at the beginning of its partition) or *shared*: the stage is
+    then a member of the generation's consumer group, which deals out the aligned partitions. A shared shard goes on
+    from its newest checkpoint; without one it needs the aligned log from its beginning, and is *stopped* if that is
+    gone.
+
+    Each batch is offered and evaluated before the next: when a query begins depends on the aligned log alone, not on
+    how much was read at once. A shard that meets a gap, or has more rows waiting than it may, stops; the others go on.
+    With a `progress` topic, each shard reports there how it is doing.
+
+    A shard that two stages run for a while, because one of them has not noticed that it was taken over, does no harm:
+    both say the same of each window end.
     """
 
     def __init__(
@@ -30,70 +47,183 @@ class EngineStage:
         group: Group,
         generation: int,
         starts: Mapping[tuple[int, int], int],
+        topics: EngineTopics,
         *,
-        aligned: str,
-        partials: str,
-        progress: str | None = None,
         clock: Clock | None = None,
-        report_every_us: int = 1_000_000,
+        tuning: EngineTuning | None = None,
         shards: Sequence[int] | None = None,
-        partials_partition: int = 0,
-        max_pending_bytes: int = _MAX_PENDING_BYTES,
-        max_records: int = 64,
     ) -> None:
-        self._aligned = aligned
-        self._partials = partials
-        self._partition = partials_partition
-        self._max_records = max_records
-        self.shards = {
-            shard: Shard(group, generation, shard, Sequencer(group, generation, shard, starts, max_pending_bytes))
-            for shard in (range(group.shards) if shards is None else shards)
-        }
-        self.stopped: dict[int, LogError] = {}
-        self._progress = progress
+        """Begin with every source partition at its start. `shards`: the fixed ones, None: shared."""
+        self._log = log
+        self._group = group
+        self._generation = generation
+        self._starts = dict(starts)
+        self._topics = topics
+        self._tuning = tuning or EngineTuning()
         self._clock = clock or SystemClock()
-        self._report_every_us = report_every_us
-        self._reported_us = self._clock.now_us()
-        self._reporters = {number: Reporter(shard) for number, shard in self.shards.items()}
+        self._is_shared = shards is None
+        self.shards: dict[int, Shard] = {}
+        self.stopped: dict[int, LogError] = {}
+        self._reporters: dict[int, Reporter] = {}
+        self._checkpointers: dict[int, Checkpointer] = {}
+        self._read: dict[int, int] = {}
+        self._resumes: dict[int, int] = {}
+        self._reported_us = self._checkpointed_us = self._clock.now_us()
         self._producer = log.producer()
         self._consumer = log.consumer(f"skyband.engine.{group.name}.{generation}")
-        self._consumer.assign({Position(aligned, shard): 0 for shard in self.shards})
+        if shards is None:
+            self._consumer.subscribe([topics.aligned], self)
+        else:
+            for number in shards:
+                self._begin(number)
+            self._consumer.assign({Position(topics.aligned, number): 0 for number in shards})
 
     def step(self, timeout_s: float = 0.0) -> bool:
         """Read what is there and evaluate what is due; return whether anything was read."""
-        records = self._consumer.poll(self._max_records, timeout_s)
+        records = self._consumer.poll(self._tuning.max_records, timeout_s)
         for record in records:
-            if record.partition not in self.stopped and isinstance(record.value, AlignedBatch):
-                self._handle(record.partition, record.value)
-        if records:
-            self._producer.flush()
-            # What a stopped shard has not evaluated stays readable for whoever mends it.
-            read = [record for record in records if record.partition not in self.stopped]
-            self._consumer.commit({Position(self._aligned, record.partition): record.next_offset for record in read})
-        self._report()
+            if record.partition in self.shards and record.partition not in self.stopped:
+                self._handle(record)
+        now_us = self._clock.now_us()
+        is_due = now_us - self._checkpointed_us >= self._tuning.checkpoint_every_us
+        if is_due if self._is_shared else records:
+            self._checkpointed_us = now_us
+            self._store(list(self.shards))
+        self._report(now_us)
         return bool(records)
 
-    def _report(self) -> None:
-        now_us = self._clock.now_us()
-        if self._progress is None or now_us - self._reported_us < self._report_every_us:
+    def on_assigned(self, positions: Sequence[Position]) -> dict[Position, int]:
+        """Take these shards, and read each from where its newest checkpoint says."""
+        checkpoints = self._checkpoints()
+        begins = self._consumer.begin_offsets(positions)
+        offsets = {}
+        for at in positions:
+            shard = self._begin(at.partition)
+            found = checkpoints.get(at.partition)
+            offset = 0
+            if found is not None:
+                shard.restore(found)
+                offset = found.aligned_offset
+                self._resumes[at.partition] = found.done.aligned_offset
+            if offset < begins[at]:
+                self.stopped[at.partition] = self._lost(at, offset, begins[at])
+                offset = begins[at]
+            offsets[at] = offset
+        return offsets
+
+    def on_revoked(self, positions: Sequence[Position], *, lost: bool) -> None:
+        """Give these shards up; unless they are `lost`, leave a checkpoint for whoever takes them."""
+        numbers = [at.partition for at in positions if at.partition in self.shards]
+        if not lost:
+            self._store(numbers)
+        for number in numbers:
+            for table in (self.shards, self.stopped, self._reporters, self._checkpointers, self._read, self._resumes):
+                table.pop(number, None)
+
+    def close(self) -> None:
+        """Leave checkpoints, and the group."""
+        try:
+            self._store(list(self.shards))
+        finally:
+            self._producer.close()
+            self._consumer.close()
+
+    def abandon(self) -> None:
+        """Leave without a checkpoint after an error: a shard may have gone further than what it told is stored."""
+        for part in (self._consumer, self._producer):
+            with suppress(LogError):
+                part.close()
+
+    def _begin(self, number: int) -> Shard:
+        tuning = self._tuning
+        sequencer = Sequencer(self._group, self._generation, number, self._starts, tuning.max_pending_bytes)
+        shard = Shard(self._group, self._generation, number, sequencer)
+        self.shards[number] = shard
+        self._reporters[number] = Reporter(shard)
+        self._checkpointers[number] = Checkpointer(shard)
+        return shard
+
+    def _handle(self, record: Record) -> None:
+        number, batch = record.partition, record.value
+        shard = self.shards[number]
+        if number in self._resumes and record.offset >= self._resumes[number]:
+            del self._resumes[number]
+            shard.resume()
+        if isinstance(batch, AlignedBatch):
+            if self._topics.checkpoints:
+                self._checkpointers[number].before(record.offset)
+            try:
+                self._join_new_partitions(shard, batch)
+                shard.offer(batch)
+            except (CoverageGapError, CapacityError) as error:
+                # What a stopped shard has not evaluated stays readable for whoever mends it.
+                self.stopped[number] = error
+                return
+            for value in shard.advance():
+                self._producer.send(
+                    self._topics.partials, self._topics.partials_partition, value, key=self._group.name.encode()
+                )
+        self._read[number] = record.next_offset
+
+    def _join_new_partitions(self, shard: Shard, batch: AlignedBatch) -> None:
+        """Let source partitions join that the generation did not begin with, where the log first speaks of them."""
+        for section in batch.sections:
+            place = (section.stream, section.partition)
+            if not shard.sequencer.knows(place):
+                shard.sequencer.add_partition(place, section.from_offset)
+
+    def _store(self, numbers: Sequence[int]) -> None:
+        """Have stored what was told; then write checkpoints, and commit what was read."""
+        self._producer.flush()
+        if self._topics.checkpoints:
+            partitions = self._log.partitions(self._topics.checkpoints)
+            for number in numbers:
+                checkpoint = None
+                if number in self._read and number not in self.stopped:
+                    checkpoint = self._checkpointers[number].checkpoint(self._read[number])
+                if checkpoint is not None:
+                    partition = zlib.crc32(checkpoint.key.encode()) % partitions
+                    self._producer.send(
+                        self._topics.checkpoints, partition, checkpoint.document(), key=checkpoint.key.encode()
+                    )
+            self._producer.flush()
+        aligned = self._topics.aligned
+        read = {Position(aligned, number): self._read[number] for number in numbers if number in self._read}
+        if read:
+            # For whoever looks at the lag; where a shard goes on is in its checkpoint.
+            with suppress(CommitRefusedError):
+                self._consumer.commit(read)
+
+    def _checkpoints(self) -> dict[int, Checkpoint]:
+        """Return the newest checkpoint of each shard of this generation."""
+        if not self._topics.checkpoints:
+            return {}
+        found: dict[int, Checkpoint] = {}
+        prefix = f"{self._group.name}/{self._generation}/".encode()
+        for record in read_all(self._log, self._topics.checkpoints):
+            if record.key is not None and record.key.startswith(prefix) and isinstance(record.value, Mapping):
+                checkpoint = Checkpoint.of(record.value)
+                found[checkpoint.shard] = checkpoint
+        return found
+
+    def _report(self, now_us: int) -> None:
+        queries = sum(len(shard.uids()) for shard in self.shards.values())
+        every_us = self._tuning.report_every_us * max(1, queries // _QUERIES_A_REPORT)
+        if not self._topics.progress or now_us - self._reported_us < every_us:
             return
         self._reported_us = now_us
         for number, reporter in self._reporters.items():
-            gap = self.stopped.get(number)
-            self._producer.send(self._progress, 0, reporter.report(now_us, str(gap) if gap else ""))
-        self._producer.flush()
+            stopped = self.stopped.get(number)
+            report = reporter.report(now_us, str(stopped) if stopped else "")
+            self._producer.send(self._topics.progress, 0, report)
 
-    def close(self) -> None:
-        """Flush and leave."""
-        self._producer.close()
-        self._consumer.close()
-
-    def _handle(self, number: int, batch: AlignedBatch) -> None:
-        shard = self.shards[number]
-        try:
-            shard.offer(batch)
-        except CoverageGapError as gap:
-            self.stopped[number] = gap
-            return
-        for value in shard.advance():
-            self._producer.send(self._partials, self._partition, value)
+    def _lost(self, at: Position, offset: int, begin: int) -> CoverageGapError:
+        name = self._group.name
+        return CoverageGapError(
+            f"shard {at.partition} of group {name!r}: offsets {offset} to {begin - 1} of {at.topic} are gone, and no "
+            f"checkpoint lies behind them; begin anew with `skyband groups regenerate {name}`",
+            stream=at.topic,
+            partition=at.partition,
+            expected=offset,
+            found=begin,
+        )

@@ -91,14 +91,17 @@ class ShardProgress:
 
 @dataclass(frozen=True, slots=True)
 class MergeCheckpoint:
-    """What a merge remembers beside the marks: progress, and the next offsets it had read up to.
+    """What a merge remembers beside the marks: progress, and the offsets it had come to.
 
-    `read_to` is by partials partition, `catalog_to` of the catalog. A restart reads partials from an earlier offset
-    (`Merger.needed`); until it is back here, nothing is decided.
+    `read_to` and `needed` are by partials partition: the next offset, and the least one whose content is not all
+    decided; `catalog_to` is the next offset of the catalog. A restart reads from `needed`; until it is back at
+    `read_to`, nothing is decided. A group that is not merged yet, but whose values have come by, has a checkpoint with
+    the first of them as `needed`.
     """
 
     group: str
     generation: int
     progress: tuple[ShardProgress, ...] = ()
     read_to: dict[int, int] = field(default_factory=dict)
+    needed: dict[int, int] = field(default_factory=dict)
     catalog_to: int = 0

@@ -1,4 +1,4 @@
-"""How results, marks and offsets are stored together: the seam for a log with transactions."""
+"""What a merge stores at once, and reads back after a restart: the seam to the log."""
 
 import zlib
 from collections.abc import Mapping, Sequence
@@ -6,12 +6,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from skyband.fanout.activation import Mark, MergeCheckpoint
-from skyband.log.clock import Clock
-from skyband.log.record_log import Position, RecordLog
-from skyband.model.catalog import QueryChange
 from skyband.model.result import Result
 
-__all__ = ["Commit", "Committed", "Committer", "GroupKey", "MarkKey", "PlainCommitter", "partition_of"]
+__all__ = ["Commit", "Committed", "Committer", "GroupKey", "MarkKey", "partition_of"]
 
 GroupKey = tuple[str, int]  # group, generation
 MarkKey = tuple[str, int, str]  # group, generation, query uid
@@ -19,90 +16,44 @@ MarkKey = tuple[str, int, str]  # group, generation, query uid
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What becomes visible at once: results in order, next offsets, changed marks (None: forget it), checkpoints."""
+    """What becomes visible at once: results in order, changed marks and checkpoints (None: forget it)."""
 
     results: Sequence[Result]
-    offsets: Mapping[Position, int]
     marks: Mapping[MarkKey, Mark | None]
-    checkpoints: Mapping[GroupKey, MergeCheckpoint]
+    checkpoints: Mapping[GroupKey, MergeCheckpoint | None]
 
 
 @dataclass(slots=True)
 class Committed:
-    """All that was committed so far, and the queries known as of the committed catalog offset; initially nothing."""
+    """All that was committed so far: initially nothing."""
 
-    offsets: dict[Position, int] = field(default_factory=dict)
     marks: dict[MarkKey, Mark] = field(default_factory=dict)
     checkpoints: dict[GroupKey, MergeCheckpoint] = field(default_factory=dict)
 
-    def apply(self, commit: Commit) -> None:
-        """Take a commit."""
-        self.offsets.update(commit.offsets)
-        self.checkpoints.update(commit.checkpoints)
-        for key, mark in commit.marks.items():
-            if mark is None:
-                self.marks.pop(key, None)
-            else:
-                self.marks[key] = mark
-
-    def queries(self) -> list[QueryChange]:
-        """Return the newest known revision of each query that has a mark."""
-        return [mark.change for mark in self.marks.values()]
+    def marks_of(self, key: GroupKey) -> dict[str, Mark]:
+        """Return the marks of one generation of a group, by query uid."""
+        return {uid: mark for (*owner, uid), mark in self.marks.items() if tuple(owner) == key}
 
 
 class Committer(Protocol):
     """Stores a commit entirely or not at all.
 
-    If `commit` raises, the outcome is unknown: the stage is discarded, and a new one starts from `load`.
+    If a call raises, the outcome is unknown: whoever uses it is discarded, and built anew from `load`.
     """
 
     def load(self) -> Committed:
-        """Return what is committed; called once, before anything is read."""
+        """Shut out whoever wrote before, and return what is committed; called once, before anything is read."""
 
     def commit(self, commit: Commit) -> None:
-        """Store results, offsets, marks and checkpoints."""
+        """Store results, marks and checkpoints."""
+
+    def tell(self, frontiers: Mapping[GroupKey, int]) -> None:
+        """Tell all replicas that every result up to these frontiers is committed."""
 
     def close(self) -> None:
         """Give up what it holds."""
 
 
-class PlainCommitter:
-    """Commits on a log without transactions: sends results, flushes, commits offsets, in this order.
-
-    Marks and checkpoints live in this object, which is given to the next stage after a restart. They share the fate of
-    a log in the same process; on a log that outlives the process, a crash would repeat results.
-    """
-
-    def __init__(
-        self, log: RecordLog, clock: Clock, *, results: str = "results", reader: str = "skyband.fanout"
-    ) -> None:
-        self._clock = clock
-        self._topic = results
-        self._partitions = log.partitions(results)
-        self._producer = log.producer()
-        self._consumer = log.consumer(reader)
-        self._committed = Committed()
-
-    def load(self) -> Committed:
-        """Return what is committed."""
-        return self._committed
-
-    def commit(self, commit: Commit) -> None:
-        """Send the results, flush, commit the offsets, remember the rest."""
-        now_us = self._clock.now_us()
-        for result in commit.results:
-            partition = partition_of(result.uid, self._partitions)
-            self._producer.send(self._topic, partition, result, key=result.uid.encode(), timestamp_us=now_us)
-        self._producer.flush()
-        self._consumer.commit(commit.offsets)
-        self._committed.apply(commit)
-
-    def close(self) -> None:
-        """Close producer and consumer; `load` still works."""
-        self._producer.close()
-        self._consumer.close()
-
-
-def partition_of(uid: str, partitions: int) -> int:
-    """Return the partition of `results` that holds a query's results, the same for ever."""
-    return zlib.crc32(uid.encode()) % partitions
+def partition_of(name: str, partitions: int) -> int:
+    """Return the partition of a query's results (by uid) or of a group's partials (by name), the same for ever."""
+    return zlib.crc32(name.encode()) % partitions

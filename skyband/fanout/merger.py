@@ -58,6 +58,7 @@ class Merger:
         self._max_pending_rows = max_pending_rows
         self._positions = {partition: ReadPosition() for partition in partitions}
         self._read_to: dict[int, int] = {}  # what must be read again before anything is decided
+        self._carried: dict[str, Mark] = {}  # of an older generation, for queries not told of yet
         self._progress = ProgressTable(partitions, shards)
         self._queries: dict[str, TrackedQuery] = {}
         self._catalog_to = 0
@@ -85,7 +86,7 @@ class Merger:
         if query is None:
             if change.state is QueryState.DELETED:
                 return
-            self._queries[change.uid] = TrackedQuery(change, self.shards)
+            self._queries[change.uid] = TrackedQuery(change, self.shards, self._carried.pop(change.uid, None))
         elif not query.update(change):
             return
         self._changed.add(change.uid)
@@ -99,11 +100,14 @@ class Merger:
         return query is not None and revision <= query.change.revision
 
     def accept(self, value: PartialBatch | Progress | Activated, partition: int, offset: int) -> None:
-        """Take one value read at `offset` of `partition`; offsets of a partition only grow, but for a restart.
+        """Take one value read at `offset` of `partition`; one that was read already is passed over.
 
         Cost: a few look-ups an evaluation. Raises CapacityError past `max_pending_rows`.
         """
-        self._positions[partition].next_offset = offset + 1
+        position = self._positions[partition]
+        if offset < position.next_offset:
+            return
+        position.next_offset = offset + 1
         if (value.group, value.generation) != (self.group, self.generation):
             return
         if isinstance(value, PartialBatch):
@@ -139,22 +143,29 @@ class Merger:
         """How far all shards have read, None while one has told nothing."""
         return self._progress.frontier_us
 
-    def frontier_of(self, uid: str) -> int | None:
-        """Return how far a query has been decided; None for one not known here, or not begun by all shards."""
-        query = self._queries.get(uid)
-        if query is None or self._read_to or not all(timeline.entries for timeline in query.timelines):
+    @property
+    def catalog_to(self) -> int:
+        """The offset of the catalog to read next for this merge."""
+        return self._catalog_to
+
+    @property
+    def written_to_us(self) -> int | None:
+        """Up to where all results are taken, or never to be; None while that is not known."""
+        frontier_us = self.frontier_us
+        if frontier_us is None or self._read_to:
             return None
-        # A slot that waits for an activation holds the query where it is.
-        return None if any(due[2] == uid for due in self._waiting) else self.frontier_us
+        # A slot that waits for an activation may still become a result.
+        return min([frontier_us, *(window_end - 1 for window_end, *_ in self._waiting)])
 
     def needed(self) -> dict[int, int]:
         """Return for each partition the least offset that is still needed."""
         return {partition: position.needed() for partition, position in self._positions.items()}
 
     def checkpoint(self) -> MergeCheckpoint:
-        """Return progress and read positions, to be stored together with the marks and `needed`."""
+        """Return progress and read positions, to be stored together with the marks."""
         read_to = {p: max(position.next_offset, self._read_to.get(p, 0)) for p, position in self._positions.items()}
-        return MergeCheckpoint(self.group, self.generation, self._progress.entries(), read_to, self._catalog_to)
+        progress = self._progress.entries()
+        return MergeCheckpoint(self.group, self.generation, progress, read_to, self.needed(), self._catalog_to)
 
     def marks(self) -> dict[str, Mark]:
         """Return the marks of all queries."""
@@ -166,13 +177,21 @@ class Merger:
         self._changed = set()
         return {uid: queries[uid].mark() if uid in queries else None for uid in changed}
 
-    def restore(self, checkpoint: MergeCheckpoint, marks: Mapping[str, Mark], needed: Mapping[int, int]) -> None:
-        """Begin from what was stored; the next values are those from the `needed` offsets on."""
+    def begin_at(self, partition: int, offset: int) -> None:
+        """Begin a merge that has read nothing at this offset."""
+        self._positions[partition].next_offset = offset
+
+    def carry_over(self, marks: Mapping[str, Mark]) -> None:
+        """Begin behind what an older generation has decided: nothing of it is written again."""
+        self._carried = dict(marks)
+
+    def restore(self, checkpoint: MergeCheckpoint, marks: Mapping[str, Mark]) -> None:
+        """Begin from what was stored; the next values are those from the offsets on that it needs."""
         self._progress.restore(checkpoint.progress)
         self._read_to = {p: end for p, end in checkpoint.read_to.items() if p in self._positions}
         self._catalog_to = checkpoint.catalog_to
         for partition, position in self._positions.items():
-            position.next_offset = needed.get(partition, 0)
+            position.next_offset = checkpoint.needed.get(partition, 0)
         for uid, mark in marks.items():
             query = self._queries[uid] = TrackedQuery.from_mark(mark)
             self._expect_result(uid, query)

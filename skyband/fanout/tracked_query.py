@@ -25,7 +25,7 @@ class TrackedQuery:
     """A query between its creation and the last result before its deletion.
 
     `slots` maps each undecided window end to the parts read so far, by shard. Invariant: all keys of `slots` are above
-    `window_end`, the high-water mark.
+    `window_end`, the high-water mark, which begins at that of the generation `before`, if there was one.
     """
 
     __slots__ = (
@@ -42,7 +42,7 @@ class TrackedQuery:
         "window_end",
     )
 
-    def __init__(self, change: QueryChange, shards: int) -> None:
+    def __init__(self, change: QueryChange, shards: int, before: Mark | None = None) -> None:
         self.change = change
         self.name = change.query.name
         self.size = change.query.window.size
@@ -51,16 +51,14 @@ class TrackedQuery:
         self.states = {change.revision: change.state is QueryState.ACTIVE}
         self.timelines = tuple(Timeline() for _ in range(shards))
         self.slots: dict[int, dict[int, Part]] = {}
-        self.window_end = MIN_TIME_US
-        self.had_rows = False
+        self.window_end = before.window_end if before is not None else MIN_TIME_US
+        self.had_rows = before.had_rows if before is not None else False
         self._activations: tuple[tuple[Activation, ...], ...] | None = None
 
     @classmethod
     def from_mark(cls, mark: Mark) -> "TrackedQuery":
         """Return the query as a mark remembers it, with no slots."""
-        query = cls(mark.change, len(mark.activations))
-        query.window_end = mark.window_end
-        query.had_rows = mark.had_rows
+        query = cls(mark.change, len(mark.activations), mark)
         query.states = dict(mark.states)
         query.timelines = tuple(Timeline(entries) for entries in mark.activations)
         return query
@@ -98,6 +96,10 @@ class TrackedQuery:
             # already under the revision before: that is not undone.
             if evaluated_to > MIN_TIME_US:
                 first = max(first, (evaluated_to // self.slide + 1) * self.slide)
+        # What is decided, by an older generation too, does not begin again: the first end behind it is the one at
+        # which subscribers may have to see that the rows they were shown are gone.
+        if first <= self.window_end:
+            first = (self.window_end // self.slide + 1) * self.slide
         active = self.states.get(revision, True)
         timeline.add(Activation(revision, first, active, evaluated_to, partition, offset))
         self._activations = None

@@ -14,9 +14,10 @@ from skyband.align.source import CATALOG_KEY, SourceKey
 from skyband.align.stage import AlignSettings, AlignStage, AlignStatistics, aligned_topic
 from skyband.control.commands import Command, CreateGroup, CreateQuery, CreateStream
 from skyband.control.stage import CATALOG_TOPIC, PROGRESS_TOPIC, ControlStage
-from skyband.engine.shard import ShardStatistics
-from skyband.engine.stage import EngineStage
-from skyband.fanout.stage import FanoutStage, ServedGroup
+from skyband.engine.shard_statistics import ShardStatistics
+from skyband.engine.stage import EngineStage, EngineTopics
+from skyband.fanout.merge_stage import ServedGroup
+from skyband.fanout.stage import FanoutStage
 from skyband.log.clock import Clock
 from skyband.log.record_log import Position, RecordLog
 from skyband.model.definitions import Definitions
@@ -31,6 +32,7 @@ from skyband.model.stream import IdleThen
 __all__ = ["LocalPipeline", "finished_input", "topics_of"]
 
 _GENERATION = 1
+_MARKS = Position("marks", 0)
 _MAX_RECORDS = 10_000
 _TEN_YEARS_US = 3_650 * 86_400_000_000
 
@@ -61,17 +63,19 @@ class LocalPipeline:
         sources = {**self._positions, CATALOG_KEY: Position(CATALOG_TOPIC, 0)}
         settings = replace(align or AlignSettings(), progress_topic=PROGRESS_TOPIC)
         self.align = AlignStage(log, clock, self.group, _GENERATION, self.group.shards, sources, settings=settings)
+        topics = EngineTopics(aligned=aligned_topic(self.group.name, _GENERATION), progress=PROGRESS_TOPIC)
         self.engine = EngineStage(
             log,
             self.group,
             _GENERATION,
             dict.fromkeys(sources, 0),
-            aligned=aligned_topic(self.group.name, _GENERATION),
-            partials="partials",
-            progress=PROGRESS_TOPIC,
+            topics,
             clock=clock,
+            shards=range(self.group.shards),
         )
         self.fanout = FanoutStage(log, clock, [ServedGroup(self.group.name, _GENERATION, self.group.shards)])
+        self._marks = log.consumer("skyband.local.marks")
+        self._marks.assign({_MARKS: 0})
         self._producer = log.producer()
         self._results = log.consumer("skyband.local.results")
         self._results.assign({Position("results", 0): 0})
@@ -114,6 +118,8 @@ class LocalPipeline:
         records = self._results.poll(_MAX_RECORDS, 0.0)
         if records:
             self._results.commit({Position("results", 0): records[-1].next_offset})
+            # For a restart of fanout alone, which there is none of here: a log that may drop them, may drop them all.
+            self._marks.commit(self._marks.end_offsets([_MARKS]))
         return [record.value for record in records if isinstance(record.value, Result)]
 
     def dead_letters(self) -> list[DeadLetter]:
@@ -138,6 +144,7 @@ class LocalPipeline:
             stage.close()
         self._producer.close()
         self._results.close()
+        self._marks.close()
         self._letters.close()
 
 
@@ -148,7 +155,7 @@ def topics_of(group: Group, places: Iterable[SourceKey]) -> dict[str, int]:
         name = f"source.{group.streams[stream].name}"
         topics[name] = max(topics[name], partition + 1)
     topics[aligned_topic(group.name, _GENERATION)] = group.shards
-    return topics | {CATALOG_TOPIC: 1, PROGRESS_TOPIC: 1, "partials": 1, "results": 1, "dead-letters": 1}
+    return topics | {CATALOG_TOPIC: 1, PROGRESS_TOPIC: 1, "partials": 1, "results": 1, "marks": 1, "dead-letters": 1}
 
 
 def finished_input(definitions: Definitions) -> Definitions:

@@ -2,11 +2,14 @@
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skyband.errors import CapacityError, LogError
 from skyband.log.clock import Clock
+from skyband.log.memory_consumer import MemoryConsumer
+from skyband.log.memory_group import MemoryGroup
 from skyband.log.memory_partition import MemoryPartition
+from skyband.log.memory_producer import MemoryProducer, Sent
 from skyband.log.record_log import Position, Record
 
 __all__ = ["MemoryConsumer", "MemoryLog", "MemoryProducer", "PartitionStatistics"]
@@ -24,11 +27,26 @@ class PartitionStatistics:
     end_offset: int
 
 
+@dataclass(slots=True)
+class _Topic:
+    """A topic's partitions, and what new ones of it are made with."""
+
+    capacity: int
+    truncate: bool
+    readers: tuple[str, ...]
+    partitions: list[MemoryPartition] = field(default_factory=list)
+
+    def grow(self, partitions: int) -> None:
+        while len(self.partitions) < partitions:
+            self.partitions.append(MemoryPartition(self.capacity, self.truncate, self.readers))
+
+
 class MemoryLog:
     """Topics in memory, for any number of threads.
 
-    Words: a *reader* of a topic is a consumer group that was named when the topic was made, or that has assigned or
-    committed one of its partitions. What all readers of a partition have committed past is *done*.
+    Words: a *reader* of a topic is a consumer group that was named when the topic was made, that has a member
+    subscribed to it, or that has assigned or committed one of its partitions. What all readers of a partition have
+    committed past is *done*.
 
     Retention: a topic made with ``truncate=True`` drops what is done, so its memory is flat while readers keep up and
     commit; a partition without readers keeps everything, so name those that will come later. Any other topic keeps
@@ -36,7 +54,8 @@ class MemoryLog:
     span); a send to a full one waits up to `send_timeout_s` for room, then raises CapacityError.
 
     Initially without topics. Invariant: every partition's records follow each other in offsets, none more than its
-    capacity. Commits live as long as the log. One lock guards all; every send, commit and close wakes those who wait.
+    capacity. Commits live as long as the log. One lock guards all; whatever a poll or a send may wait for wakes those
+    who wait.
     """
 
     def __init__(self, clock: Clock, capacity: int = DEFAULT_CAPACITY, send_timeout_s: float = 0.0) -> None:
@@ -44,7 +63,9 @@ class MemoryLog:
         self._capacity = capacity
         self._send_timeout_s = send_timeout_s
         self._changed = threading.Condition()
-        self._topics: dict[str, list[MemoryPartition]] = {}
+        self._topics: dict[str, _Topic] = {}
+        self._groups: dict[str, MemoryGroup] = {}
+        self._epochs: dict[str, int] = {}
         self._closed = False
 
     def create_topic(
@@ -68,22 +89,57 @@ class MemoryLog:
                 size = self._capacity if capacity is None else capacity
                 if partitions < 1 or size < 1:
                     raise LogError(f"topic {name!r} needs at least 1 partition and room for 1 record; ask for as much")
-                self._topics[name] = [MemoryPartition(size, truncate, readers) for _ in range(partitions)]
-            elif len(existing) != partitions:
-                raise LogError(f"topic {name!r} has {len(existing)} partitions, not {partitions}; ask for as many")
+                topic = self._topics[name] = _Topic(size, truncate, tuple(readers))
+                topic.grow(partitions)
+                self._changed.notify_all()
+            elif len(existing.partitions) != partitions:
+                raise LogError(
+                    f"topic {name!r} has {len(existing.partitions)} partitions, not {partitions}; ask for as many"
+                )
+
+    def grow_topic(self, name: str, partitions: int) -> None:
+        """Give a topic more partitions, as an operator would. Raises LogError for fewer than it has."""
+        with self._changed:
+            topic = self._topic(name)
+            if partitions < len(topic.partitions):
+                raise LogError(f"topic {name!r} has {len(topic.partitions)} partitions; it cannot shrink")
+            topic.grow(partitions)
+            self._changed.notify_all()
 
     def partitions(self, name: str) -> int:
         """Return a topic's number of partitions; LogError if it does not exist."""
         with self._changed:
-            return len(self._topic(name))
+            return len(self._topic(name).partitions)
 
-    def producer(self) -> "MemoryProducer":
-        """Return a new producer."""
-        return MemoryProducer(self)
+    def topic_id(self, name: str) -> str:
+        """Return what tells this topic from others: here its number, since no topic is ever deleted."""
+        with self._changed:
+            self._topic(name)
+            return str(list(self._topics).index(name))
 
-    def consumer(self, group: str | None = None) -> "MemoryConsumer":
+    def producer(self, transactional_id: str | None = None) -> MemoryProducer:
+        """Return a new producer; with an id, the only one of that id that can still write."""
+        return MemoryProducer(self, transactional_id)
+
+    def consumer(self, group: str | None = None) -> MemoryConsumer:
         """Return a new consumer, committing for `group` if given."""
         return MemoryConsumer(self, group)
+
+    def commit_starts(self, group: str, offsets: Mapping[Position, int]) -> None:
+        """Store at which offsets a group begins; what it has stored already stays.
+
+        Raises LogError if the group has members and something would have to be stored, or an offset is past the end.
+        """
+        with self._changed:
+            self._check_open()
+            new = {p: offset for p, offset in offsets.items() if self._partition(p).committed(group) is None}
+            if new and not self._group(group).is_empty:
+                raise LogError(f"group {group!r} has members, which have begun already; stop them before")
+            for position, offset in new.items():
+                self._check_offset(group, position, offset)
+            for position, offset in new.items():
+                self._partition(position).commit(group, offset)
+            self._changed.notify_all()
 
     def close(self) -> None:
         """Wake everybody who waits: polls return what they have, sends and all later calls raise LogError."""
@@ -96,220 +152,97 @@ class MemoryLog:
         with self._changed:
             return {
                 Position(name, number): PartitionStatistics(part.size, part.peak, part.begin_offset, part.end_offset)
-                for name, parts in self._topics.items()
-                for number, part in enumerate(parts)
+                for name, topic in self._topics.items()
+                for number, part in enumerate(topic.partitions)
             }
+
+    # What producers and consumers stand on; all but `_append` and the epochs are called under the lock.
 
     def _check_open(self) -> None:
         if self._closed:
             raise LogError("the log is closed; stop its producers and consumers before")
 
-    def _topic(self, name: str) -> list[MemoryPartition]:
+    def _topic(self, name: str) -> _Topic:
         if name not in self._topics:
             raise LogError(f"topic {name!r} does not exist; create it before")
         return self._topics[name]
 
     def _partition(self, position: Position) -> MemoryPartition:
-        topic = self._topic(position.topic)
-        if not 0 <= position.partition < len(topic):
-            raise LogError(f"topic {position.topic!r} has partitions 0 to {len(topic) - 1}, not {position.partition}")
-        return topic[position.partition]
+        partitions = self._topic(position.topic).partitions
+        if not 0 <= position.partition < len(partitions):
+            raise LogError(
+                f"topic {position.topic!r} has partitions 0 to {len(partitions) - 1}, not {position.partition}"
+            )
+        return partitions[position.partition]
 
-    def _send(self, position: Position, key: bytes | None, value: object, timestamp_us: int, span: int) -> None:
+    def _group(self, name: str) -> MemoryGroup:
+        return self._groups.setdefault(name, MemoryGroup())
+
+    def _check_offset(self, group: str, position: Position, offset: int) -> None:
+        end = self._partition(position).end_offset
+        if not 0 <= offset <= end:
+            raise LogError(
+                f"group {group!r} commits offset {offset} of {_name(position)}, which ends at {end}; "
+                "commit what was read"
+            )
+
+    def _begin_epoch(self, transactional_id: str) -> int:
         with self._changed:
             self._check_open()
-            partition = self._partition(position)
-            if span < 1:
-                raise LogError(f"a record for {_name(position)} spans {span} offsets; it must span at least 1")
-            if partition.is_full:
-                self._changed.wait_for(lambda: self._closed or not partition.is_full, self._send_timeout_s)
+            epoch = self._epochs[transactional_id] = self._epochs.get(transactional_id, 0) + 1
+            return epoch
+
+    def _check_epoch(self, transactional_id: str, epoch: int) -> None:
+        with self._changed:
+            if self._epochs[transactional_id] != epoch:
+                raise LogError(
+                    f"another producer with the transactional id {transactional_id!r} has taken over; "
+                    "discard this one and read what is committed"
+                )
+
+    def _check_sent(self, sent: Sent) -> None:
+        with self._changed:
+            self._check_open()
+            self._partition(sent.position)
+            if sent.span < 1:
+                raise LogError(
+                    f"a record for {_name(sent.position)} spans {sent.span} offsets; it must span at least 1"
+                )
+
+    def _append(self, batch: Sequence[Sent], transactional_id: str | None = None, epoch: int = 0) -> None:
+        """Append all of a batch, or nothing of it."""
+        with self._changed:
+            for sent in batch:
+                self._check_sent(sent)
+            if self._full(batch) is not None:
+                self._changed.wait_for(lambda: self._closed or self._full(batch) is None, self._send_timeout_s)
                 self._check_open()
-            if partition.is_full:
+            full = self._full(batch)
+            if full is not None:
+                partition = self._partition(full)
                 raise CapacityError(
-                    f"{_name(position)} is full with {partition.size:,} records that {partition.waits_for}; let its "
+                    f"{_name(full)} is full with {partition.size:,} records that {partition.waits_for}; let its "
                     "readers catch up and commit, or give the topic more capacity"
                 )
-            at = timestamp_us or self._clock.now_us()
-            partition.append(Record(position.topic, position.partition, partition.end_offset, key, value, at, span))
+            if transactional_id is not None:
+                self._check_epoch(transactional_id, epoch)
+            now_us = self._clock.now_us()
+            for sent in batch:
+                at, partition = sent.position, self._partition(sent.position)
+                time_us = sent.timestamp_us or now_us
+                partition.append(
+                    Record(at.topic, at.partition, partition.end_offset, sent.key, sent.value, time_us, sent.span)
+                )
             self._changed.notify_all()
 
-
-class MemoryProducer:
-    """Appends records of one owner; what is sent is stored at once."""
-
-    def __init__(self, log: MemoryLog) -> None:
-        self._log = log
-        self._closed = False
-
-    def send(
-        self,
-        topic: str,
-        partition: int,
-        value: object,
-        *,
-        key: bytes | None = None,
-        timestamp_us: int = 0,
-        span: int = 1,
-    ) -> None:
-        """Append a record (`timestamp_us` 0: now). Raises CapacityError if the partition stays full, else LogError."""
-        self._check_open()
-        self._log._send(Position(topic, partition), key, value, timestamp_us, span)
-
-    def flush(self) -> None:
-        """Return: everything is stored already."""
-        self._check_open()
-
-    def close(self) -> None:
-        """Give up the producer; more sends raise LogError."""
-        self._closed = True
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise LogError("the producer is closed; ask the log for a new one")
-
-
-class MemoryConsumer:
-    """Reads assigned partitions in offset order; one thread owns it.
-
-    Polls serve the partitions in turn. A position inside a record (of a span above 1) delivers that record whole.
-    """
-
-    def __init__(self, log: MemoryLog, group: str | None) -> None:
-        self._log = log
-        self._group = group
-        self._cursors: dict[Position, int] = {}
-        self._paused: set[Position] = set()
-        self._turn = 0
-        self._closed = False
-
-    def assign(self, positions: Mapping[Position, int | None]) -> None:
-        """Read exactly these partitions from these offsets (None: the committed one).
-
-        Raises LogError if there is no commit, or the offset is not one from the partition's begin to its end.
-        """
-        with self._log._changed:
-            self._check_open()
-            cursors = {position: self._start(position, offset) for position, offset in positions.items()}
-            if self._group is not None:
-                for position in positions:
-                    self._log._partition(position).register(self._group)
-            self._cursors, self._turn = cursors, 0
-            self._paused.clear()
-
-    def poll(self, max_records: int, timeout_s: float) -> list[Record]:
-        """Return up to `max_records` records, waiting at most `timeout_s` for the first; 0 never waits.
-
-        Raises LogError if records were dropped under the cursor, or the log is closed.
-        """
-        with self._log._changed:
-            self._check_open()
-            records = self._read(max_records)
-            if not records and timeout_s > 0:
-                self._log._changed.wait_for(lambda: self._log._closed or self._has_records(), timeout_s)
-                records = self._read(max_records)
-            return records
-
-    def pause(self, positions: Sequence[Position]) -> None:
-        """Stop delivering these partitions until `resume`."""
-        self._check_assigned(positions)
-        self._paused.update(positions)
-
-    def resume(self, positions: Sequence[Position]) -> None:
-        """Deliver these partitions again."""
-        self._check_assigned(positions)
-        self._paused.difference_update(positions)
-
-    def begin_offsets(self, positions: Sequence[Position]) -> dict[Position, int]:
-        """Return the lowest offset of each partition that can be read."""
-        with self._log._changed:
-            self._check_open()
-            return {position: self._log._partition(position).begin_offset for position in positions}
-
-    def end_offsets(self, positions: Sequence[Position]) -> dict[Position, int]:
-        """Return the offset after the newest record of each partition."""
-        with self._log._changed:
-            self._check_open()
-            return {position: self._log._partition(position).end_offset for position in positions}
-
-    def commit(self, offsets: Mapping[Position, int]) -> None:
-        """Store next offsets for this reader's group, and drop what is done where the topic says so."""
-        with self._log._changed:
-            self._check_open()
-            if self._group is None:
-                raise LogError("a consumer without a group cannot commit; ask the log for a consumer of a group")
-            partitions = {position: self._log._partition(position) for position in offsets}
-            for position, offset in offsets.items():
-                if not 0 <= offset <= partitions[position].end_offset:
-                    raise LogError(
-                        f"group {self._group!r} commits offset {offset} of {_name(position)}, which ends at "
-                        f"{partitions[position].end_offset}; commit what was read"
-                    )
-            for position, offset in offsets.items():
-                partitions[position].commit(self._group, offset)
-            self._log._changed.notify_all()
-
-    def close(self) -> None:
-        """Give up the consumer; its group's commits stay."""
-        self._closed = True
-        self._cursors.clear()
-
-    def _start(self, position: Position, offset: int | None) -> int:
-        partition = self._log._partition(position)
-        if offset is None:
-            offset = partition.committed(self._group)
-            if offset is None:
-                who = "a consumer without a group" if self._group is None else f"group {self._group!r}"
-                raise LogError(f"{who} has committed no offset of {_name(position)}; assign one")
-        if offset > partition.end_offset:
-            raise LogError(
-                f"offset {offset} of {_name(position)} is beyond its end {partition.end_offset}; begin there"
-            )
-        self._check_kept(position, partition, offset)
-        return offset
-
-    def _read(self, max_records: int) -> list[Record]:
-        """Take up to so many records, beginning with the partition whose turn it is."""
-        records: list[Record] = []
-        order = list(self._cursors)
-        for i in range(len(order)):
-            if len(records) >= max_records:
-                break
-            position = order[(self._turn + i) % len(order)]
-            if position in self._paused:
-                continue
-            partition = self._log._partition(position)
-            self._check_kept(position, partition, self._cursors[position])
-            found = partition.read(self._cursors[position], max_records - len(records))
-            if found:
-                self._cursors[position] = found[-1].next_offset
-                records += found
-        self._turn += 1
-        return records
-
-    def _has_records(self) -> bool:
-        """Return whether a read would give something or fail."""
-        for position, offset in self._cursors.items():
-            partition = self._log._partition(position)
-            if position not in self._paused and not partition.begin_offset <= offset == partition.end_offset:
-                return True
-        return False
-
-    def _check_kept(self, position: Position, partition: MemoryPartition, offset: int) -> None:
-        if offset < partition.begin_offset:
-            raise LogError(
-                f"offset {offset} of {_name(position)} is below {partition.begin_offset}, the lowest that is kept: its "
-                "readers have committed past it; name this reader when the topic is made, or begin later"
-            )
-
-    def _check_assigned(self, positions: Sequence[Position]) -> None:
-        for position in positions:
-            if position not in self._cursors:
-                raise LogError(f"{_name(position)} is not assigned to this consumer; assign it before")
-
-    def _check_open(self) -> None:
-        self._log._check_open()
-        if self._closed:
-            raise LogError("the consumer is closed; ask the log for a new one")
+    def _full(self, batch: Sequence[Sent]) -> Position | None:
+        """Return a partition in which there is no room for its part of the batch, if any."""
+        if len(batch) == 1:
+            return None if self._partition(batch[0].position).room else batch[0].position
+        wanted: dict[Position, int] = {}
+        for sent in batch:
+            wanted[sent.position] = wanted.get(sent.position, 0) + 1
+        return next((at for at, records in wanted.items() if self._partition(at).room < records), None)
 
 
 def _name(position: Position) -> str:

@@ -3,7 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable
 
-from skyband.log.record_log import Record
+from skyband.log.record_log import Committed, Record
 
 __all__ = ["MemoryPartition"]
 
@@ -23,7 +23,7 @@ class MemoryPartition:
         self._records: list[Record | None] = []
         self._offsets: list[int] = []
         self._head = 0
-        self._committed: dict[str, int] = {}
+        self._committed: dict[str, Committed] = {}
         self._positions = dict.fromkeys(readers, 0)
         self.begin_offset = 0
         self.end_offset = 0
@@ -35,9 +35,9 @@ class MemoryPartition:
         return len(self._records) - self._head
 
     @property
-    def is_full(self) -> bool:
-        """Whether no more records fit."""
-        return self.size >= self._capacity
+    def room(self) -> int:
+        """Number of records that fit."""
+        return self._capacity - self.size
 
     @property
     def waits_for(self) -> str:
@@ -67,13 +67,14 @@ class MemoryPartition:
         """Keep what `group` has not committed from now on."""
         self._positions.setdefault(group, self.begin_offset)
 
-    def committed(self, group: str | None) -> int | None:
-        """Return the offset `group` has committed, or None."""
+    def committed(self, group: str | None) -> Committed | None:
+        """Return what `group` has committed, or None."""
         return None if group is None else self._committed.get(group)
 
-    def commit(self, group: str, offset: int) -> None:
-        """Store the next offset of `group`; with `truncate`, drop what all readers are past."""
-        self._committed[group] = self._positions[group] = offset
+    def commit(self, group: str, offset: int, note: str = "") -> None:
+        """Store the next offset of `group` and a note; with `truncate`, drop what all readers are past."""
+        self._committed[group] = Committed(offset, note)
+        self._positions[group] = offset
         if self._truncate:
             self._drop_below(min(self._positions.values()))
 

@@ -1,12 +1,12 @@
 """What a shard tells the merge: rows of one evaluation in columns, its progress, and which queries it has begun."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Activated", "Evaluation", "PartialBatch", "Progress"]
+__all__ = ["Activated", "Evaluation", "MergeProgress", "PartialBatch", "Progress"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,3 +78,16 @@ class Activated:
     uid: str
     revision: int
     first_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class MergeProgress:
+    """How far the merge of a group has come: all results with a window end up to `frontier_us` are written.
+
+    Each of them lies below the offset that `results_to` names for its partition of the results.
+    """
+
+    group: str
+    generation: int
+    frontier_us: int
+    results_to: Mapping[int, int]

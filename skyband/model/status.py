@@ -16,6 +16,7 @@ class Holder:
     """The source partition that holds a shard's frontier: the one with the least watermark.
 
     `watermark_us` MIN_TIME_US: it has brought no usable row yet. `unread_rows` and `rows_per_second` None: unknown.
+    `stopped`: why it is not read, in words, or empty.
     """
 
     stream: str
@@ -24,6 +25,7 @@ class Holder:
     unread_rows: int | None = None
     reader: str = ""
     rows_per_second: float | None = None
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +65,10 @@ class ShardReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReport:
-    """One source partition, as its reader sees it. `rejected` are (reason, records) that went to dead letters."""
+    """One source partition, as its reader sees it.
+
+    `rejected` are (reason, records) that went to dead letters, `stopped` why it is not read, in words, or empty.
+    """
 
     group: str
     generation: int
@@ -74,6 +79,7 @@ class SourceReport:
     unread_rows: int | None = None
     rows_per_second: float | None = None
     reader: str = ""
+    stopped: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

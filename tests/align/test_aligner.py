@@ -5,7 +5,7 @@ import math
 import pytest
 
 from skyband.align.aligner import Aligner
-from skyband.align.source import SourceStart
+from skyband.align.source import CATALOG_KEY, SourceStart
 from skyband.coverage.aligned_batch import CatalogRecord
 from skyband.errors import CoverageGapError, DefinitionError, LogError, NotFoundError
 from skyband.model.duration import MAX_TIME_US
@@ -183,3 +183,70 @@ def test_partitions_more_than_max_drift_past_the_frontier_are_paused() -> None:
     assert its.paused(21) == set()
     its.finish(0, 1)
     assert its.paused(19) == {(0, 0)}
+
+
+# --- source partitions that come and go
+
+
+def test_one_that_is_added_goes_on_from_its_start_and_lies_in_its_place() -> None:
+    its = aligner(partitions=1)
+    its.add_source((0, 2), SourceStart(10, 50, 60))
+    its.add_source((0, 1), SourceStart(3))
+    assert its.keys == (CATALOG_KEY, (0, 0), (0, 1), (0, 2))
+    assert not its.has_pending
+    add(its, [Row(10, 40)], (0, 2))
+    add(its, [Row(3, 7)], (0, 1))
+    (batch,) = its.flush(0)
+    assert [(s.partition, s.from_offset, s.to_offset) for s in batch.sections] == [(1, 3, 4), (2, 10, 11)]
+    assert batch.release_time_us.tolist() == [7, 50]
+    assert its.reached((0, 2)) == SourceStart(11, 50, 60)
+    its._check()
+
+
+def test_one_that_is_here_already_or_of_no_stream_is_refused() -> None:
+    its = aligner()
+    with pytest.raises(DefinitionError, match=r"'factory': source partition \(0, 0\) is read already"):
+        its.add_source(KEY, SourceStart())
+    for key in ((1, 0), (-1, 1), (-2, 0)):
+        with pytest.raises(DefinitionError, match="belongs to none of its 1 streams"):
+            its.add_source(key, SourceStart())
+    assert its.keys == (CATALOG_KEY, KEY)
+
+
+def test_one_of_which_something_waits_cannot_be_given_up_before_a_flush() -> None:
+    its = aligner(stream(idle_after_us=10 * S), partitions=2)
+    add(its, [Row(0, 1)])
+    with pytest.raises(LogError, match="'temperature', partition 0 cannot be given up while offsets below 1 of it"):
+        its.remove_source(KEY)
+    its.tick(0, {(0, 1)})
+    its.tick(10 * S, {(0, 1)})
+    with pytest.raises(LogError, match="partition 1 cannot be given up"):
+        its.remove_source((0, 1))
+    its.flush(0)
+    its.remove_source(KEY)
+    its.remove_source((0, 1))
+    assert its.keys == (CATALOG_KEY,)
+    its._check()
+
+
+def test_one_that_is_discarded_leaves_no_trace_and_may_come_again() -> None:
+    its = aligner(partitions=2, max_rows=3)
+    for offset in range(0, 8, 2):
+        add(its, [Row(offset, 10 + offset), Row(offset + 1, 1, b"")], (0, 0))
+        add(its, [Row(offset, 20 + offset), Row(offset + 1, 1, b"")], (0, 1))
+    its.discard_source((0, 1))
+    its._check()
+    assert its.pending_rows == 4
+    its.add_source((0, 1), SourceStart(2, 20, 20))
+    add(its, [Row(2, 30)], (0, 1))
+    its._check()
+    batches = its.flush(0)
+    assert [r for b in batches for r in b.event_time_us.tolist()] == [10, 12, 14, 16, 30]
+    assert [(x.partition, x.offset) for x in its.drain_dead_letters()] == [(0, 1), (0, 3), (0, 5), (0, 7)]
+
+
+def test_one_that_went_is_unknown() -> None:
+    its = aligner()
+    its.remove_source(KEY)
+    with pytest.raises(NotFoundError, match=r"no source partition \(0, 0\)"):
+        add(its, [Row(0, 1)])

@@ -1,6 +1,7 @@
-"""A log of lists, enough for control: one process, every read sees every flushed write."""
+"""A log of lists, enough for control: one process, every read sees every write, transactions keep nothing together."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 
 from skyband.errors import LogError
 from skyband.log.record_log import Position, Record
@@ -20,8 +21,11 @@ class ListLog:
     def partitions(self, name: str) -> int:
         return sum(position.topic == name for position in self.topics)
 
-    def producer(self) -> "ListLog":
+    def producer(self, transactional_id: str | None = None) -> "ListLog":
         return self
+
+    def transaction(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def consumer(self, group: str | None = None) -> "ListReader":
         return ListReader(self)
@@ -77,6 +81,12 @@ class ListReader:
                     found.append(record)
                     self.at[position] = record.next_offset
         return found
+
+    def begin_offsets(self, positions: Sequence[Position]) -> dict[Position, int]:
+        return {p: self.log.topics[p][0].offset if self.log.topics[p] else 0 for p in positions}
+
+    def end_offsets(self, positions: Sequence[Position]) -> dict[Position, int]:
+        return {p: self.log.topics[p][-1].next_offset if self.log.topics[p] else 0 for p in positions}
 
     def close(self) -> None:
         pass

@@ -309,3 +309,10 @@ def test_numbers_are_written_for_people() -> None:
         "18:22:10Z",
         "1,000,000,000,000,000,000 us",
     ]
+
+
+def test_a_source_that_cannot_be_read_says_why() -> None:
+    status = shards(slow(unread_rows=3, stopped="offsets 1 to 2 are missing; restore them"))
+    described = dict(describe(resource(), GROUP, status, NOW).lines)
+    assert described["why"].endswith("it cannot be read, for offsets 1 to 2 are missing; restore them")
+    assert described["do"].endswith("skyband groups regenerate factory")

@@ -189,3 +189,62 @@ def test_a_topic_that_keeps_nothing_is_no_catalog(log: ListLog, monkeypatch: pyt
     monkeypatch.setattr(ListLog, "send", lambda *args, **kwargs: None)
     with pytest.raises(LogError, match="does not give back what was just written"):
         opened(log)
+
+
+def test_a_control_that_does_not_write_follows_the_one_that_does(log: ListLog) -> None:
+    writer = started(log)
+    reader = ControlStage(log, ManualClock(1000 * SECOND), lambda: "never", writes=False)
+    reader.poll()
+    assert reader.catalog == writer.catalog
+    writer.execute(UpdateQuery("g", query("q", 20)))
+    writer.execute(CreateQuery("g", query("other")))
+    assert reader.catalog != writer.catalog
+    reader.poll()
+    assert reader.catalog == writer.catalog
+    writer.execute(DeleteGroup("g", force=True))
+    reader.poll()
+    assert reader.catalog == writer.catalog
+
+
+def test_a_control_that_does_not_write_refuses_commands_and_writes_nothing(log: ListLog) -> None:
+    started(log)
+    before = list(log.topics[CATALOG])
+    reader = ControlStage(log, ManualClock(1000 * SECOND), lambda: "never", writes=False)
+    reader.poll()
+    assert not reader.writes
+    with pytest.raises(LogError, match="only reads"):
+        reader.execute(PauseQuery("g", "q"))
+    assert log.topics[CATALOG] == before
+
+
+def test_each_generation_is_prepared_once_and_before_the_catalog_names_it(log: ListLog) -> None:
+    prepared: list[tuple[int, bool]] = []
+
+    def prepare(resource: GroupResource) -> None:
+        named = any(
+            isinstance(r.value, dict) and r.value.get("generation") == resource.generation for r in log.topics[CATALOG]
+        )
+        prepared.append((resource.generation, named))
+
+    stage = ControlStage(log, ManualClock(1000 * SECOND), lambda: f"uid{next(UIDS)}", prepare=prepare)
+    for command in SETUP:
+        stage.execute(command)
+    stage.execute(UpdateQuery("g", query("q", 3)))
+    stage.execute(RegenerateGroup("g"), validate_only=True)
+    assert prepared == [(1, False)]
+    stage.execute(RegenerateGroup("g"))
+    assert prepared == [(1, False), (2, False)]
+
+
+def test_a_generation_that_cannot_be_prepared_is_not_written(log: ListLog) -> None:
+    def prepare(resource: GroupResource) -> None:
+        raise LogError("no topic for you")
+
+    stage = ControlStage(log, ManualClock(1000 * SECOND), lambda: f"uid{next(UIDS)}", prepare=prepare)
+    stage.execute(SETUP[0])
+    with pytest.raises(LogError, match="no topic"):
+        stage.execute(SETUP[1])
+    with pytest.raises(NotFoundError):
+        stage.catalog.group("g")
+    assert [record.key for record in log.topics[CATALOG]] == [b"opened", b"streams/a"]
+    stage.execute(CreateStream(stream("b")))

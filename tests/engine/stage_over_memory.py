@@ -6,7 +6,7 @@ from dataclasses import replace
 from skyband.align.aligner import Aligner
 from skyband.align.source import CATALOG_KEY, SourceStart
 from skyband.coverage.aligned_batch import CatalogRecord
-from skyband.engine.stage import EngineStage
+from skyband.engine.stage import EngineStage, EngineTopics, EngineTuning
 from skyband.errors import LogError
 from skyband.log.clock import ManualClock
 from skyband.log.memory import MemoryConsumer, MemoryLog, MemoryProducer
@@ -43,8 +43,9 @@ class JournalLog(MemoryLog):
         self.create_topic("aligned", shards)
         self.create_topic("partials", 2, capacity=partials_capacity)
         self.create_topic("progress", 1)
+        self.create_topic("checkpoints", 2)
 
-    def producer(self) -> "JournalProducer":
+    def producer(self, transactional_id: str | None = None) -> "JournalProducer":
         return JournalProducer(self)
 
     def consumer(self, group: str | None = None) -> "JournalConsumer":
@@ -73,8 +74,8 @@ class JournalProducer(MemoryProducer):
 class JournalConsumer(MemoryConsumer):
     _log: JournalLog
 
-    def commit(self, offsets: Mapping[Position, int]) -> None:
-        super().commit(offsets)
+    def commit(self, offsets: Mapping[Position, int], notes: Mapping[Position, str] | None = None) -> None:
+        super().commit(offsets, notes)
         self._log.journal.append("commit")
         self._log.committed.update(offsets)
 
@@ -110,18 +111,32 @@ class Upstream:
 
 
 def stage_of(
-    log: JournalLog, clock: ManualClock | None = None, places: Sequence[tuple[int, int]] = ONE, **options: object
+    log: JournalLog,
+    clock: ManualClock | None = None,
+    places: Sequence[tuple[int, int]] = ONE,
+    *,
+    shards: Sequence[int] | None = None,
+    shared: bool = False,
+    partition: int = 0,
+    progress: str = "progress",
+    **tuning: int,
 ) -> EngineStage:
-    shards = log.partitions("aligned")
+    count = log.partitions("aligned")
+    topics = EngineTopics(
+        aligned="aligned",
+        partials_partition=partition,
+        progress=progress,
+        checkpoints="checkpoints" if shared else "",
+    )
     return EngineStage(
         log,
-        replace(GROUP, shards=shards),
+        replace(GROUP, shards=count),
         1,
         dict.fromkeys(places, 0),
-        aligned="aligned",
-        partials="partials",
+        topics,
         clock=clock or ManualClock(),
-        **options,  # type: ignore[arg-type]
+        tuning=EngineTuning(**tuning),
+        shards=None if shared else range(count) if shards is None else shards,
     )
 
 

@@ -11,7 +11,7 @@ from tests.engine.stage_over_memory import QUERY, TWO, JournalLog, Upstream, bus
 
 def test_reports_come_by_the_clock_and_no_more_often() -> None:
     log, clock = JournalLog(2), ManualClock(1_000)
-    stage, upstream = stage_of(log, clock, progress="progress", report_every_us=50), Upstream(log)
+    stage, upstream = stage_of(log, clock, report_every_us=50), Upstream(log)
     found: list[list[int]] = []
     for advance in (0, 49, 1, 0, 20, 29, 1, 500, 49, 1):
         clock.advance(advance)
@@ -25,10 +25,10 @@ def test_reports_come_by_the_clock_and_no_more_often() -> None:
 
 def test_a_stage_reports_also_if_nothing_comes() -> None:
     log, clock = JournalLog(), ManualClock()
-    stage = stage_of(log, clock, progress="progress", report_every_us=50)
+    stage = stage_of(log, clock, report_every_us=50)
     clock.advance(50)
     assert not stage.step()
-    assert log.journal == ["send ShardReport", "flush"]
+    assert log.journal == ["send ShardReport"]
     (report,) = reports(log)
     assert (report.group, report.generation, report.shard) == ("g", 1, 0)
     assert (report.frontier_us, report.newest_us, report.rows_in, report.queries) == (MIN_TIME_US, MIN_TIME_US, 0, ())
@@ -36,7 +36,7 @@ def test_a_stage_reports_also_if_nothing_comes() -> None:
 
 def test_without_a_topic_for_them_there_are_no_reports() -> None:
     log, clock = busy_log(1), ManualClock()
-    stage = stage_of(log, clock, report_every_us=1)
+    stage = stage_of(log, clock, progress="", report_every_us=1)
     clock.advance(10)
     drain(stage)
     assert "send ShardReport" not in log.journal
@@ -45,7 +45,7 @@ def test_without_a_topic_for_them_there_are_no_reports() -> None:
 
 def test_a_report_tells_frontier_holder_rows_and_queries() -> None:
     log, clock = JournalLog(), ManualClock(1_000)
-    stage = stage_of(log, clock, TWO, progress="progress", report_every_us=50)
+    stage = stage_of(log, clock, TWO, report_every_us=50)
     upstream = Upstream(log, TWO)
     upstream.change(QUERY)
     upstream.rows(("x", 1, 5.0), ("y", 12, 7.0), ("x", 3, 9.0), ("z", 33, 1.0))
@@ -84,7 +84,7 @@ def test_a_report_tells_frontier_holder_rows_and_queries() -> None:
 
 def test_when_a_query_last_had_rows_is_the_time_of_the_first_report_that_saw_them() -> None:
     log, clock = JournalLog(), ManualClock()
-    stage, upstream = stage_of(log, clock, progress="progress", report_every_us=100), Upstream(log)
+    stage, upstream = stage_of(log, clock, report_every_us=100), Upstream(log)
     upstream.change(QUERY)
     found: list[tuple[int | None, int | None, int]] = []
     # Of the windows that end at 20, 30, 40, 50, 80 and 90, only that to 50 shows nothing; the two between are skipped.
@@ -101,7 +101,7 @@ def test_when_a_query_last_had_rows_is_the_time_of_the_first_report_that_saw_the
 
 def test_a_query_that_is_paused_is_in_no_report() -> None:
     log, clock = JournalLog(), ManualClock()
-    stage, upstream = stage_of(log, clock, progress="progress", report_every_us=1), Upstream(log)
+    stage, upstream = stage_of(log, clock, report_every_us=1), Upstream(log)
     found: list[Sequence[QueryReport]] = []
     for revision, state in ((1, QueryState.ACTIVE), (2, QueryState.PAUSED), (3, QueryState.ACTIVE)):
         upstream.change(QUERY, revision, state)

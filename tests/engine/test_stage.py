@@ -134,7 +134,7 @@ def test_what_finds_no_room_is_not_committed() -> None:
 @pytest.mark.parametrize("max_records", [1, 64])
 def test_a_gap_stops_one_shard_and_the_other_goes_on(max_records: int) -> None:
     log, clock = JournalLog(2), ManualClock()
-    stage = stage_of(log, clock, max_records=max_records, progress="progress", report_every_us=10)
+    stage = stage_of(log, clock, max_records=max_records, report_every_us=10)
     upstream = Upstream(log)
     upstream.change(QUERY)
     for step in range(6):
@@ -161,7 +161,7 @@ def test_a_gap_stops_one_shard_and_the_other_goes_on(max_records: int) -> None:
 
 def test_a_stage_may_run_some_shards_and_write_to_its_own_partition() -> None:
     log = busy_log(3)
-    stage = stage_of(log, shards=[2], partials_partition=1, progress="progress", report_every_us=0)
+    stage = stage_of(log, shards=[2], partition=1, report_every_us=0)
     drain(stage)
     assert log.values("partials", 0) == []
     assert {value.shard for value in (*log.values("partials", 1), *reports(log))} == {2}  # type: ignore[attr-defined]

@@ -42,6 +42,7 @@ def batch(
     names: Sequence[str] = ("a", "b"),
     descending: bool = True,
     generation: int = 1,
+    group: str = "g",
 ) -> PartialBatch:
     """Return a batch of (query, window end, ranked rows), in which equal rows are stored once."""
     rows: dict[tuple[object, ...], tuple[int, Row]] = {}
@@ -67,7 +68,7 @@ def batch(
     ids = [row.object_id.encode() for row in stored]
     by_row = any(row.event_time_us is not None for row in stored)
     return PartialBatch(
-        group="g",
+        group=group,
         generation=generation,
         shard=shard,
         descending=descending,

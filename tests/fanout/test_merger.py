@@ -331,7 +331,7 @@ def test_a_restart_decides_nothing_until_it_has_read_again_what_was_read() -> No
     merger = reader.merger
     restarted = Reader()
     restarted.merger = Merger("g", 1, 2)
-    restarted.merger.restore(merger.checkpoint(), merger.marks(), merger.needed())
+    restarted.merger.restore(merger.checkpoint(), merger.marks())
     assert merger.needed() == {0: first}
     restarted.offset = first
     for value in values:
@@ -347,7 +347,7 @@ def test_after_a_restart_one_partition_that_runs_ahead_decides_nothing_for_anoth
         merger.accept(value, 0, offset)
     assert merger.take() == []
     restarted = Merger("g", 1, 1, partitions=(0, 1))
-    restarted.restore(merger.checkpoint(), merger.marks(), merger.needed())
+    restarted.restore(merger.checkpoint(), merger.marks())
     restarted.accept(progress(0, 10), 1, 0)
     assert restarted.take() == []
     for offset, value in enumerate(values[1:], merger.needed()[0]):

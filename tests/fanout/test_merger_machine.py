@@ -217,7 +217,7 @@ class MergeMachine(RuleBasedStateMachine):
     def crash(self) -> None:
         del self.results[self.stored.results :]
         self.merger = self.fresh()
-        self.merger.restore(self.stored.checkpoint, self.stored.marks, self.stored.offsets)
+        self.merger.restore(self.stored.checkpoint, self.stored.marks)
         self.at = [self.stored.offsets[partition] for partition in range(len(self.logs))]
 
     # What must hold.

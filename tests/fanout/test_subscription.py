@@ -5,6 +5,7 @@ from skyband.fanout.deltas import apply_deltas
 from skyband.fanout.resume_token import ResultPosition, ResumeToken
 from skyband.fanout.subscription import Mode, Subscription, UpdateKind
 from skyband.log.clock import ManualClock
+from skyband.model.query import QueryState
 from skyband.model.result import Result, ResultRow
 
 
@@ -137,7 +138,27 @@ def test_a_resumed_subscriber_gets_the_difference_from_what_it_had() -> None:
     assert apply_deltas(result(10, "ab").rows, update.deltas) == result(20, "ba").rows
 
 
-def test_the_end_of_a_query_comes_after_its_last_result() -> None:
+def test_a_deleted_query_gives_no_more_results_whenever_they_come() -> None:
+    subscription = new()
+    subscription.offer(result(10, "ab"), at(3))
+    subscription.change_state(QueryState.DELETED)
+    subscription.offer(result(20, "ab"), at(4))
+    subscription.offer_progress(60, at(9))
+    update = subscription.take()
+    assert update is not None
+    assert (update.kind, update.state, update.result, update.skipped) == (UpdateKind.STATE, QueryState.DELETED, None, 0)
+    assert subscription.take() is None
+    assert subscription.ended
+
+
+def test_a_query_that_was_paused_and_resumed_meanwhile_tells_nothing() -> None:
+    subscription = new()
+    for state in (QueryState.PAUSED, QueryState.ACTIVE):
+        subscription.change_state(state)
+    assert subscription.take() is None
+
+
+def test_the_end_of_service_comes_after_the_last_result() -> None:
     woken = []
     subscription = Subscription("u", 1, Mode.CHANGES, ManualClock(), wake=lambda: woken.append(1))
     subscription.offer(result(10, "ab"), at(1))
