@@ -7,6 +7,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from skyband.client import Client
     from skyband.errors import SkybandError
     from skyband.files.definitions import load_definitions
     from skyband.local.replay import replay
@@ -14,10 +15,11 @@ if TYPE_CHECKING:
     from skyband.model.result import Result, ResultRow
 
 __version__ = "0.1.0"
-__all__ = ["Definitions", "Result", "ResultRow", "SkybandError", "load_definitions", "replay"]
+__all__ = ["Client", "Definitions", "Result", "ResultRow", "SkybandError", "load_definitions", "replay"]
 
 # Nothing is imported before it is asked for: `skyband --help` must not wait for numpy and numba.
 _HOMES = {
+    "Client": "skyband.client",
     "Definitions": "skyband.model.definitions",
     "Result": "skyband.model.result",
     "ResultRow": "skyband.model.result",

@@ -1,0 +1,74 @@
+from collections.abc import Callable, Iterator, Sequence
+from threading import Lock
+from typing import Any, TypeVar
+
+import pytest
+
+from services.control.servicer import ControlServicer
+from services.fanout.servicer import ResultsServicer
+from skyband.client import Client
+from skyband.control.stage import ControlStage
+from skyband.model.resources import SourceStart
+from skyband.model.stream import Stream
+from skyband.v1 import control_pb2_grpc, results_pb2_grpc
+from skyband.v1.begin import Begin
+from tests.services.fanout.conftest import Factory
+from tests.services.serving import Server
+
+T = TypeVar("T")
+
+
+class Deployment(Factory):
+    """A pipeline with control and results behind servers of the test: at one address, or at two."""
+
+    def __init__(self, *, apart: bool = False) -> None:
+        super().__init__()
+        self.begins: list[Begin] = []
+        self.failures: list[Exception] = []
+        self._lock = Lock()
+        results = ResultsServicer(self.source)
+        self._servicers.append(results)
+        register = [lambda server: results_pb2_grpc.add_ResultsServiceServicer_to_server(results, server)]
+        results_address = ""
+        if apart:
+            self.servers.append(Server(*register))
+            results_address, register = self.servers[0].address, []
+        self._control = ControlServicer(self.call, self.resolve, results_address)
+        self._register: list[Callable[[Any], None]] = [
+            lambda server: control_pb2_grpc.add_ControlServiceServicer_to_server(self._control, server),
+            *register,
+        ]
+        self.server = Server(*self._register)
+        self.servers.append(self.server)
+        self.address = self.server.address
+
+    def call(self, function: Callable[[ControlStage], T]) -> T:
+        with self._lock:
+            if self.failures:
+                raise self.failures.pop()
+            return function(self.pipeline.control)
+
+    def resolve(self, streams: Sequence[Stream], begin: Begin) -> tuple[SourceStart, ...]:
+        self.begins.append(begin)
+        return tuple(SourceStart(stream.name, 0, 7) for stream in streams)
+
+    def stop(self) -> None:
+        self.server.stop()
+
+    def start(self) -> None:
+        """Begin to serve again, on the same port."""
+        self.server = Server(*self._register, port=self.server.port)
+        self.servers.append(self.server)
+
+
+@pytest.fixture
+def deployment() -> Iterator[Deployment]:
+    made = Deployment()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def client(deployment: Deployment) -> Iterator[Client]:
+    with Client(deployment.address) as made:
+        yield made
