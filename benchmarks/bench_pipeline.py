@@ -1,0 +1,194 @@
+"""The whole pipeline over a real Kafka: records in topics, results in a topic, every window checked.
+
+``python -m benchmarks.bench_pipeline [W …] [--serve] [--records N] [--label NAME]``
+
+The records lie in their topics before the group is made; time runs from then to the last window that the records'
+own time completes. *steady* is the difference of records over the difference of seconds between the two sizes, so that
+start and end cancel out. Cost is CPU time of the services' processes; the broker on the same cores is told apart.
+"""
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import Consumer, TopicPartition
+
+from benchmarks import harness, workloads
+from benchmarks.deployment import SERVICES, Deployment, deployed
+from services.runtime.codecs import Codecs
+from skyband.client import Client
+from skyband.model.result import Result
+
+__all__ = ["measure"]
+
+FRACTIONS = (0.25, 1.0)
+_RESULTS = "results"
+_WAIT_S = 600.0
+_TOLERANCE = 1e-9
+
+
+def _ask(client: Client, workload: str, name: str) -> None:
+    """Make the streams, the group and the query of a workload."""
+    document = workloads.definitions(workload, name)
+    streams = document["group"]["streams"]
+    for stream in streams:
+        options = {key: value for key, value in stream.items() if key != "name"}
+        client.create_stream(f"{name}_{stream['name']}", **options)
+    asked = document["queries"][0]
+    names = [f"{name}_{stream['name']}" for stream in streams]
+    client.create_group(name, streams=names, retention="60s", shards=document["group"]["shards"])
+    window = asked["window"]
+    client.create_query(
+        name,
+        name="top",
+        k=asked["k"],
+        score=" + ".join(names),
+        window=window["size"],
+        slide=window["slide"],
+        require=asked["require"],
+    )
+
+
+class ResultReader:
+    """Reads results as any consumer may, and notes when each came."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._codecs = Codecs()
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "bench",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+            }
+        )
+        partitions = self._consumer.list_topics(_RESULTS, 30).topics[_RESULTS].partitions
+        ends = [self._consumer.get_watermark_offsets(TopicPartition(_RESULTS, p), 30)[1] for p in partitions]
+        self._consumer.assign([TopicPartition(_RESULTS, p, end) for p, end in zip(partitions, ends, strict=True)])
+
+    def until(self, last_us: int) -> dict[int, tuple[Result, float]]:
+        """Return the results up to the window that ends at `last_us`, each with when it came."""
+        found: dict[int, tuple[Result, float]] = {}
+        deadline = time.monotonic() + _WAIT_S
+        while last_us not in found:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"no result for {last_us}; the last is {max(found, default=None)}")
+            for message in self._consumer.consume(1_000, 0.2):
+                if message.error() is not None:
+                    raise RuntimeError(str(message.error()))
+                result = self._codecs.decode(_RESULTS, message.value())
+                assert isinstance(result, Result)
+                if result.window_end in found:
+                    raise RuntimeError(f"two results for window end {result.window_end}")
+                found[result.window_end] = (result, time.monotonic())
+        return found
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+def _wrong(found: Mapping[int, tuple[Result, float]], right: Mapping[int, Sequence[tuple[str, float]]]) -> int:
+    """Return how many windows are wrong or missing, up to the last one found."""
+    wrong = 0
+    last = max(found)
+    for end_ms, rows in right.items():
+        if end_ms * 1_000 > last:
+            continue
+        result = found.get(end_ms * 1_000, (None, 0.0))[0]
+        got = [] if result is None else [(row.object_id, row.score) for row in result.rows]
+        is_same = len(got) == len(rows) and all(abs(a[1] - b[1]) <= _TOLERANCE for a, b in zip(got, rows, strict=True))
+        # Of equal scores within the tolerance, either object may come first.
+        is_same = is_same and {a[0] for a in got[:-1]} <= {b[0] for b in rows}
+        wrong += not is_same
+    return wrong + sum(end // 1_000 not in right for end in found)
+
+
+def _last_complete_us(records: workloads.Records, streams: int) -> int:
+    """Return the last window end that the slowest topic's time passes; topics' partitions advance alike."""
+    newest = min(int(records.event_ms[records.topic == topic].max()) for topic in range(streams))
+    return ((newest - 1_000) // 1_000 - 1) * 1_000_000
+
+
+def _run(
+    deployment: Deployment, client: Client, workload: str, name: str, records: workloads.Records
+) -> dict[str, float]:
+    reader = ResultReader(deployment.bootstrap)
+    last = _last_complete_us(records, len(workloads.WORKLOADS[workload].streams))
+    before, began = deployment.cost(), time.monotonic()
+    _ask(client, workload, name)
+    found = reader.until(last)
+    seconds, after = found[last][1] - began, deployment.cost()
+    reader.close()
+    client.delete_group(name, force=True)
+    cpu = after.since(before)
+    broker = cpu.pop("kafka")
+    rows = len(records.event_ms)
+    return {
+        "rows": rows,
+        "seconds": seconds,
+        "rows_per_s": rows / seconds,
+        "cpu_s_per_m_rows": sum(cpu.values()) / rows * 1e6,
+        "broker_cpu_s_per_m_rows": broker / rows * 1e6,
+        "peak_process_mb": max(peak for name, peak in after.peak_mb.items() if name != "kafka"),
+        "windows": len(found),
+        "windows_wrong": _wrong(found, workloads.expected(workload, records)),
+        **{f"cpu_share_{name}": seconds_of / seconds for name, seconds_of in cpu.items()},
+    }
+
+
+def measure(
+    workload: str, *, serve: bool = False, records: int = workloads.RECORDS, repeats: int = 2
+) -> dict[str, float]:
+    """Measure one workload with fresh processes; the figures are those of the larger size, medians over repeats."""
+    whole = workloads.make(workload, records)
+    names = ["serve"] if serve else list(SERVICES)
+    with deployed(names) as deployment:
+        parts = {fraction: whole.first(fraction) for fraction in FRACTIONS}
+        control = deployment.address("serve" if serve else "control")
+        results = deployment.address("serve" if serve else "fanout")
+        runs: dict[float, list[dict[str, float]]] = {fraction: [] for fraction in FRACTIONS}
+        with Client(control, results=results) as client:
+            for repeat in range(repeats):
+                for fraction, part in parts.items():
+                    name = f"{workload}n{repeat}f{round(fraction * 100)}"
+                    workloads.load(deployment.bootstrap, workload, name, part)
+                    runs[fraction].append(_run(deployment, client, workload, name, part))
+    small, large = (
+        {key: statistics.median(run[key] for run in runs[fraction]) for key in runs[fraction][0]}
+        for fraction in FRACTIONS
+    )
+    steady = (large["rows"] - small["rows"]) / (large["seconds"] - small["seconds"])
+    wrong = sum(run["windows_wrong"] for part in runs.values() for run in part)
+    return {**large, "steady_rows_per_s": steady, "windows_wrong": wrong}
+
+
+CASES = {
+    "pipeline_w1": lambda: measure("w1"),
+    "pipeline_w2": lambda: measure("w2"),
+    "pipeline_w3": lambda: measure("w3"),
+    "pipeline_w1_serve": lambda: measure("w1", serve=True),
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_pipeline", description=__doc__)
+    parser.add_argument("workloads", nargs="*", choices=[*workloads.WORKLOADS, []], help="workloads (none: all)")
+    parser.add_argument("--serve", action="store_true", help="all stages in one process")
+    parser.add_argument("--records", type=int, default=workloads.RECORDS)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--label", default="pipeline", help="name of the results file, after the date")
+    arguments = parser.parse_args()
+    print("  ".join(f"{key}: {value}" for key, value in harness.machine().items()))
+    figures = {}
+    for workload in arguments.workloads or workloads.WORKLOADS:
+        name = f"pipeline_{workload}{'_serve' if arguments.serve else ''}"
+        figures[name] = measure(workload, serve=arguments.serve, records=arguments.records, repeats=arguments.repeats)
+        print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures[name].items()), flush=True)
+    print("written to", harness.save(figures, arguments.label))
+    return 1 if any(figure["windows_wrong"] for figure in figures.values()) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

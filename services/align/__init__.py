@@ -1,0 +1,1 @@
+"""The process of align: source topics in, aligned topics out."""

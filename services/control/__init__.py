@@ -1,0 +1,1 @@
+"""The process of control: the catalog behind gRPC."""

@@ -1,0 +1,1 @@
+"""Shows the records that were not used."""

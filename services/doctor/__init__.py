@@ -1,0 +1,1 @@
+"""Checks a running Skyband from Kafka to results."""

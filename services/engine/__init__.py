@@ -1,0 +1,1 @@
+"""The process of the engine: aligned topics in, partials out."""

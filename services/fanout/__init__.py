@@ -1,0 +1,1 @@
+"""The process of fanout: partials in, results out, to Kafka and to subscribers."""

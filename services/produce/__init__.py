@@ -1,0 +1,1 @@
+"""Writes rows of files, or generated ones, to the source topics of a group."""

@@ -1,0 +1,1 @@
+"""What a process stands on: Kafka, codecs, settings, logs, health, signals."""

@@ -1,0 +1,40 @@
+"""Logs: one event a line, JSON unless a person looks on."""
+
+import logging
+import sys
+from typing import Any, TextIO
+
+import structlog
+
+__all__ = ["configure_logs", "get_logger"]
+
+
+def configure_logs(service: str, *, level: str = "info", form: str = "auto", stream: TextIO | None = None) -> None:
+    """Send all logs of this process to `stream` (default stderr), each with the name of its service.
+
+    `form`: ``json``, ``text``, or ``auto``: text on a terminal, else JSON.
+    """
+    out = stream or sys.stderr
+    is_text = form == "text" or (form == "auto" and out.isatty())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=not is_text),
+        structlog.processors.format_exc_info,
+    ]
+    renderer = structlog.dev.ConsoleRenderer(colors=out.isatty()) if is_text else structlog.processors.JSONRenderer()
+    if is_text:
+        shared.pop()
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=False,
+    )
+    structlog.contextvars.clear_contextvars()
+    structlog.contextvars.bind_contextvars(service=service)
+
+
+def get_logger(**bound: object) -> Any:
+    """Return a logger; event names are those of the service's events.py."""
+    return structlog.get_logger(**bound)
