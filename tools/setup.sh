@@ -58,6 +58,7 @@ pip install --no-deps --no-build-isolation --editable .
 if [ -f skyband/local/warm.py ]; then
     echo "setup: compiling the kernels, once"
     "$venv_python" -m skyband.local.warm
+    "$venv_python" -m services.runtime.warm
 fi
 # What does not need Kafka works without it, and who needs it tries again and says why it fails.
 "$venv_python" -m services.runtime.embedded fetch || echo "setup: going on without Kafka" >&2

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("skyband", "services")
 REMEMBERED = ROOT / ".kernels" / "sources.json"
 
 
@@ -29,7 +30,7 @@ def imported_files(path: Path) -> Iterator[Path]:
         else:
             continue
         for name in names:
-            if name.split(".")[0] == "skyband":
+            if name.split(".")[0] in PACKAGES:
                 place = ROOT.joinpath(*name.split("."))
                 yield from (file for file in (place.with_suffix(".py"), place / "__init__.py") if file.is_file())
 
@@ -50,7 +51,9 @@ def digest(path: Path, imports: dict[Path, list[Path]]) -> str:
 def forget_stale() -> list[str]:
     """Delete what was compiled from sources that are no more; answer the files whose kernels will be compiled again."""
     imports: dict[Path, list[Path]] = {}
-    files = [path for path in sorted((ROOT / "skyband").rglob("*.py")) if b"njit" in path.read_bytes()]
+    files = [
+        path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py")) if b"njit" in path.read_bytes()
+    ]
     now = {path.relative_to(ROOT).as_posix(): digest(path, imports) for path in files}
     before = json.loads(REMEMBERED.read_text()) if REMEMBERED.is_file() else {}
     stale = [name for name in now if before.get(name) != now[name]]

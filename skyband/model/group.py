@@ -52,6 +52,15 @@ class Group:
                         field="streams",
                     )
                 seen[name] = stream.name
+        topics: dict[str, str] = {}
+        for stream in self.streams:
+            other = topics.setdefault(stream.topic or stream.name, stream.name)
+            if other != stream.name:
+                raise NotServedError(
+                    f"group {self.name!r}: streams {other!r} and {stream.name!r} read the same topic "
+                    f"{stream.topic or stream.name!r}; make one object stream of them, or split the topic",
+                    field="streams",
+                )
         if any(s.identity is Identity.ROW for s in self.streams) and len(self.streams) > 1:
             raise NotServedError(
                 f"group {self.name!r}: identity row needs a group with that one stream only", field="streams"
