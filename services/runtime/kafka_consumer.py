@@ -53,6 +53,7 @@ class KafkaConsumer:
         self._member: Member | None = None
         self._fault: LogError | None = None
         self._watch = TopicWatch(admin, settings.metadata_refresh_s)
+        self._released: set[Position] = set()
         self._closed = False
 
     def assign(self, positions: Mapping[Position, int | None]) -> None:
@@ -185,7 +186,12 @@ class KafkaConsumer:
             if not messages and timeout_s > 0:
                 messages = self._consumer.consume(1, timeout_s)
                 if messages and most > 1:
-                    messages += self._consumer.consume(most - 1, 0.0)
+                    self._released.clear()
+                    more = self._consumer.consume(most - 1, 0.0)
+                    if self._released:
+                        # Given up, and perhaps taken again from elsewhere, since this message came.
+                        messages = [m for m in messages if m.topic() is None or self._position(m) not in self._released]
+                    messages += more
         except (KafkaException, SystemError) as error:
             self._fault = explain(cause_of(error), self._doing("read"))
             raise self._fault from error
@@ -289,6 +295,7 @@ class KafkaConsumer:
             raise
         finally:
             self._reader.forget(positions)
+            self._released.update(positions)
             consumer.incremental_unassign(parts)
 
     def _commit(self, parts: list[TopicPartition]) -> None:

@@ -20,7 +20,7 @@ class AlignSettings:
     max_rows: int = 50_000
     flush_interval_us: int = 50_000
     tick_interval_us: int = 250_000
-    poll_records: int = 5_000
+    poll_records: int = 2_000
     catalog_topic: str = "catalog"
     dead_letter_topic: str = "dead-letters"
     progress_topic: str = ""
