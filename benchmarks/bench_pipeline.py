@@ -9,6 +9,7 @@ start and end cancel out. Cost is CPU time of the services' processes; the broke
 
 import argparse
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -164,6 +165,48 @@ def measure(
     return {**large, "steady_rows_per_s": steady, "windows_wrong": wrong}
 
 
+def latency(rate: int, *, serve: bool = False, seconds: float = 40.0) -> dict[str, float]:
+    """Measure how long after a window's end its result is at a subscriber, while `rate` records a second come.
+
+    W1's question every 100 ms over 10 s; records are in order, so that a window is complete as soon as each partition
+    has a record of after its end: at this rate within a millisecond. The first 10 s do not count.
+    """
+    names = ["serve"] if serve else list(SERVICES)
+    with deployed(names, {"SKYBAND_CONTROL_CREATE_TOPICS": str(workloads.PARTITIONS)}) as deployment:
+        control = deployment.address("serve" if serve else "control")
+        results = deployment.address("serve" if serve else "fanout")
+        with Client(control, results=results) as client:
+            streams = [f"live_r{i}" for i in range(4)]
+            for stream in streams:
+                client.create_stream(stream, aggregate="sum", hi=1.0, fields={"time_unit": "ms"})
+            client.create_group("live", streams=streams, retention="10s", pane="100ms", shards=2)
+            score = " + ".join(streams)
+            query = client.create_query("live", name="top", k=10, score=score, window="10s", slide="100ms")
+            command = [sys.executable, "-m", "benchmarks.live_producer", deployment.bootstrap, ",".join(streams)]
+            with subprocess.Popen([*command, str(rate), str(seconds)], stdout=subprocess.PIPE, text=True) as producer:
+                ages: list[float] = []
+                begin_us = time.time_ns() // 1_000 + 10_000_000
+                before = None
+                for update in query.watch():
+                    now_us = time.time_ns() // 1_000
+                    if now_us > begin_us + (seconds - 12) * 1e6:
+                        break
+                    if update.window_end > begin_us:
+                        before = before or deployment.cost()
+                        ages.append((now_us - update.window_end) / 1e3)
+                after = deployment.cost()
+                reached, _ = producer.communicate()
+    assert before is not None
+    cpu = after.since(before)
+    return {
+        "rate": float(reached),
+        "windows": len(ages),
+        "p50_ms": statistics.median(ages),
+        "p99_ms": statistics.quantiles(ages, n=100)[98],
+        "cores": sum(seconds_of for name, seconds_of in cpu.items() if name != "kafka") / (seconds - 12),
+    }
+
+
 CASES = {
     "pipeline_w1": lambda: measure("w1"),
     "pipeline_w2": lambda: measure("w2"),
@@ -178,16 +221,22 @@ def main() -> int:
     parser.add_argument("--serve", action="store_true", help="all stages in one process")
     parser.add_argument("--records", type=int, default=workloads.RECORDS)
     parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--latency", type=int, metavar="RATE", help="measure the latency at so many records a second")
     parser.add_argument("--label", default="pipeline", help="name of the results file, after the date")
     arguments = parser.parse_args()
     print("  ".join(f"{key}: {value}" for key, value in harness.machine().items()))
-    figures = {}
-    for workload in arguments.workloads or workloads.WORKLOADS:
+    figures: dict[str, dict[str, float]] = {}
+    if arguments.latency:
+        name = f"latency_{arguments.latency}{'_serve' if arguments.serve else ''}"
+        figures[name] = latency(arguments.latency, serve=arguments.serve)
+        print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures[name].items()), flush=True)
+        arguments.workloads = arguments.workloads or ["none"]
+    for workload in [w for w in arguments.workloads or workloads.WORKLOADS if w in workloads.WORKLOADS]:
         name = f"pipeline_{workload}{'_serve' if arguments.serve else ''}"
         figures[name] = measure(workload, serve=arguments.serve, records=arguments.records, repeats=arguments.repeats)
         print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures[name].items()), flush=True)
     print("written to", harness.save(figures, arguments.label))
-    return 1 if any(figure["windows_wrong"] for figure in figures.values()) else 0
+    return 1 if any(figure.get("windows_wrong") for figure in figures.values()) else 0
 
 
 if __name__ == "__main__":

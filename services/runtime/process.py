@@ -131,7 +131,7 @@ def run_process(name: str, main: Callable[[Process], None]) -> None:
 
 
 def _spare_the_collector() -> None:
-    """Have Python look for cycles rarely: thousands of messages at a time are no garbage, and cost a third to look at."""
+    """Look for cycles rarely: thousands of messages at a time are no garbage, and looking at them costs a third."""
     gc.freeze()
     gc.set_threshold(100_000, 20, 50)
 
