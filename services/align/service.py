@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from services.align.events import SOURCE_GAP
 from services.align.settings import AlignServiceSettings
+from services.runtime.kafka_log import KafkaLog
 from services.runtime.keeper import Fleet
 from services.runtime.process import Process
 from services.runtime.source_decoder import make_decoder
@@ -15,6 +16,7 @@ from services.runtime.telemetry import get_logger
 from skyband.align.source import SourceKey
 from skyband.align.stage import AlignSettings, AlignStage
 from skyband.control.stage import PROGRESS_TOPIC
+from skyband.errors import LogError
 from skyband.log.clock import SystemClock
 from skyband.model.resources import GroupResource
 
@@ -43,6 +45,7 @@ def align_loop(process: Process, settings: AlignServiceSettings) -> Callable[[th
 
     def build(resource: GroupResource) -> "ToldAlign":
         group = resource.group
+        _check_topics(process.log, resource)
         decoders = {stream.topic or stream.name: make_decoder(stream, schemas) for stream in group.streams}
         return ToldAlign(
             process.log.reading(decoders),
@@ -61,3 +64,15 @@ def align_loop(process: Process, settings: AlignServiceSettings) -> Callable[[th
     # All of the group is the key: a change of max_drift needs another stage too, and costs no more than a flush.
     fleet = Fleet(process.log, build, process.health, key=lambda resource: (resource.generation, resource.group))
     return fleet.run
+
+
+def _check_topics(log: KafkaLog, resource: GroupResource) -> None:
+    """Refuse a topic that was deleted and made anew: its offsets mean other records, and would pass for repeats."""
+    begun = {start.stream: start.topic_id for start in resource.sources}
+    for stream in resource.group.streams:
+        topic = stream.topic or stream.name
+        if log.topic_id(topic) != begun.get(stream.name, log.topic_id(topic)):
+            raise LogError(
+                f"topic {topic!r} of stream {stream.name!r} was deleted and made anew; read the new one with "
+                f"`skyband groups regenerate {resource.group.name}`"
+            )

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import queue
 import threading
+import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -34,6 +35,8 @@ CONTROL_SERVICE = "skyband.v1.ControlService"
 T = TypeVar("T")
 _ELECTION = "skyband.control"
 _CALL_TIMEOUT_S = 30.0
+# How long calls wait for the first election; a second or two are usual.
+_ELECTION_S = 10.0
 
 
 class Calls:
@@ -104,23 +107,29 @@ class ControlLoop:
         self._sources = sources
         self._writes = self._wanted = False
         self._stage = self._open(writes=False)
+        self._is_elected = False
+        self._elected_by_s = time.monotonic() + _ELECTION_S
         self._election = log.consumer(_ELECTION)
         self._election.subscribe([CATALOG_TOPIC], self)
 
     def on_assigned(self, positions: Sequence[Position]) -> Mapping[Position, int]:
-        """Become the writer."""
-        self._wanted = True
+        """Become the writer, if the partition is among them: who gets none is told so with an empty list."""
+        self._is_elected = True
+        self._wanted = self._wanted or bool(positions)
         return self._election.end_offsets(positions)
 
     def on_revoked(self, positions: Sequence[Position], *, lost: bool) -> None:
-        """Become a follower."""
-        self._wanted = False
+        """Become a follower, unless nothing is taken away."""
+        self._wanted = self._wanted and not positions
 
     def step(self, timeout_s: float) -> None:
         """Take part in the election, take in reports, answer calls. Raises LogError if the writer was shut out."""
-        self._election.poll(100, 0.0)
+        self._election.poll(100, 0.0 if self._is_elected else timeout_s)
         if self._wanted != self._writes:
             self._turn()
+        if not self._is_elected and time.monotonic() < self._elected_by_s:
+            # Calls wait: whoever comes first would be told that another one writes, and there is none yet.
+            return
         self._stage.poll()
         self._calls.answer(self._stage, timeout_s)
         if self._stage.failed:

@@ -6,14 +6,14 @@ from collections.abc import Iterator, Sequence
 from pydantic import ValidationError
 from rich.console import Console
 
-from services.dead_letters.reader import Letter, Letters
+from services.dead_letters.reader import TOPIC, Letter, Letters
 from services.dead_letters.settings import LettersSettings, read_settings
 from services.dead_letters.show import as_json, lines
 from services.runtime.codecs import Codecs
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.settings import KafkaSettings
 from skyband.cli.failures import run_as_command
-from skyband.errors import DefinitionError
+from skyband.errors import DefinitionError, LogError
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -25,7 +25,10 @@ def main(arguments: Sequence[str]) -> None:
         raise DefinitionError(f"a setting SKYBAND_KAFKA_… is wrong: {error.errors()[0]['msg']}") from None
     is_json = settings.output == "json" or (settings.output == "auto" and not sys.stdout.isatty())
     console = Console(highlight=False, soft_wrap=True)
-    letters = Letters(KafkaLog(kafka, Codecs()), settings.stream)
+    log = KafkaLog(kafka, Codecs())
+    if log.is_missing(TOPIC):
+        raise LogError(f"Kafka at {kafka.bootstrap} has no topic {TOPIC!r}: Skyband has never run there; see --kafka")
+    letters = Letters(log, settings.stream)
     shown = 0
     try:
         for letter in _chosen(letters, settings):

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from skyband.errors import LogError
 from skyband.log.record_log import Consumer, Position, Record, RecordLog
 from skyband.model.source_rows import DeadLetter
 
@@ -35,14 +34,10 @@ class Letters:
     """
 
     def __init__(self, log: RecordLog, stream: str | None = None) -> None:
-        """Begin. Raises LogError if there is no such topic: then Skyband has never run on this Kafka."""
+        """Begin. Raises LogError if there is no such topic."""
         self._stream = stream
         self._consumer: Consumer = log.consumer()
-        try:
-            partitions = log.partitions(TOPIC)
-        except LogError:
-            self._consumer.close()
-            raise
+        partitions = log.partitions(TOPIC)
         self._positions = [Position(TOPIC, partition) for partition in range(partitions)]
         self._cursors: dict[Position, int] | None = None
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from rich.text import Text
 
 from services.dead_letters.reader import Letter
-from skyband.cli.figures import as_time, bytes_of
+from skyband.cli.figures import bytes_of
 
 __all__ = ["as_json", "document", "lines", "preview"]
 
@@ -24,7 +24,7 @@ def document(letter: Letter) -> dict[str, object]:
     except UnicodeDecodeError:
         held = {"value_base64": base64.b64encode(found.raw).decode("ascii")}
     return {
-        "time": (_EPOCH + timedelta(microseconds=letter.time_us)).isoformat(),
+        "time": _moment(letter.time_us).isoformat(),
         "stream": found.stream,
         "topic": found.topic,
         "partition": found.partition,
@@ -46,7 +46,7 @@ def lines(letter: Letter) -> Text:
     where = f"{found.topic}/{found.partition} at {found.offset:,}"
     why = f": {found.error}" if found.error else ""
     return Text.assemble(
-        (as_time(letter.time_us), "dim"),
+        (_moment(letter.time_us).astimezone().isoformat(sep=" ", timespec="milliseconds"), "dim"),
         "  ",
         (found.stream, "bold"),
         f"  {where}  ",
@@ -68,3 +68,7 @@ def preview(raw: bytes, most: int = _SHOWN) -> str:
         return text if len(text) <= most else f"{text[: most - 1]}…"
     shown = raw[: most // 3].hex(" ")
     return shown if 3 * len(raw) <= most else f"{shown} …"
+
+
+def _moment(time_us: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=time_us)

@@ -38,7 +38,7 @@ class ToldEngine(EngineStage):
     def on_assigned(self, positions: Sequence[Position]) -> dict[Position, int]:
         """See `EngineStage.on_assigned`."""
         offsets = super().on_assigned(positions)
-        ends = self._consumer.end_offsets(positions)
+        ends = self._consumer.end_offsets(list(offsets))
         for at, offset in offsets.items():
             if at.partition not in self.stopped:
                 self._log_event().info(SHARD_RESTORED, shard=at.partition, reads_from=offset, log_end=ends[at])

@@ -63,6 +63,8 @@ class Fanout:
         if self._watch.poll(0.0):
             self._serve(self._watch, self._stage)
         self._stage.step(timeout_s)
+        for (group, generation), why in self._stage.stopped.items():
+            self._process.health.ill(f"merge of {group}.{generation}", str(why))
 
     def close(self) -> None:
         """Finish, and end all subscriptions."""
@@ -127,7 +129,12 @@ class Fanout:
             tail_offsets=self._settings.tail_offsets,
             search_us=int(self._settings.search_s * 1e6),
         )
-        self._serve(watch, stage)
+        try:
+            self._serve(watch, stage)
+        except BaseException:
+            # Nobody else knows of it: it would stay a member of its group.
+            stage.close()
+            raise
         self._stage = stage
         return self
 

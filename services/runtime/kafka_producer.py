@@ -170,7 +170,7 @@ class KafkaProducer:
 
     def _break(self, error: BaseException, what: str, topic: str | None = None) -> LogError:
         cause = cause_of(error)
-        if cause.code() == KafkaError._FATAL and self._broken is not None:
+        if cause.code() in (KafkaError._FATAL, KafkaError._INCONSISTENT) and self._broken is not None:
             return self._again(self._broken)
         self._broken = self._explained(cause, what, topic)
         return self._broken

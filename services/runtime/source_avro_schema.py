@@ -147,8 +147,6 @@ def _branches(schema: _Schema, names: dict[str, _Schema]) -> list[_Schema]:
         return [found for branch in schema for found in _branches(branch, names)]
     if isinstance(schema, str):
         return [names.get(schema, {"type": schema})]
-    if isinstance(schema["type"], (dict, list)):
-        return _branches(schema["type"], names)
     return [schema]
 
 

@@ -75,7 +75,7 @@ CHANGES = st.tuples(st.sampled_from(["cut", "longer", "flip", "insert"]), st.int
 
 
 @given(encoded(), st.lists(CHANGES, min_size=6, max_size=6), st.sampled_from(TIME_UNITS))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_broken_bytes_get_fastavros_verdict_or_a_stricter_one_for_a_named_cause(
     case: tuple[Any, list[bytes]], changes: list[tuple[str, int, int]], unit: TimeUnit
 ) -> None:

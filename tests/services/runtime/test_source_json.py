@@ -120,7 +120,7 @@ def records(draw: st.DrawFn) -> list[bytes]:
 
 
 @given(records(), st.sampled_from(list(TimeUnit)))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_the_quick_way_reads_what_the_sure_way_reads(values: list[bytes], unit: TimeUnit) -> None:
     decoder = make_decoder(stream(Format.JSON, unit))
     # Few records are read one by one, many at once.
@@ -133,7 +133,7 @@ def test_the_quick_way_reads_what_the_sure_way_reads(values: list[bytes], unit: 
     )
 )
 @example([*'{"x":[{}', "\n"])
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_no_bytes_make_records_run_into_one_another(parts: list[str]) -> None:
     value = "".join(parts).encode()
     good = b'{"object_id": "g", "event_time": 5, "value": 1}'
