@@ -44,6 +44,7 @@ class Fanout:
         self._watch: GroupWatch | None = None
         self._stage: FanoutStage | None = None
         self._servicer = ResultsServicer(self)
+        self._stopped: set[str] = set()
 
     def loop(self, stop: threading.Event) -> None:
         """Merge and serve until `stop`."""
@@ -63,8 +64,14 @@ class Fanout:
         if self._watch.poll(0.0):
             self._serve(self._watch, self._stage)
         self._stage.step(timeout_s)
-        for (group, generation), why in self._stage.stopped.items():
-            self._process.health.ill(f"merge of {group}.{generation}", str(why))
+        stopped = {
+            f"merge of {group}.{generation}": str(why) for (group, generation), why in self._stage.stopped.items()
+        }
+        for part, why in stopped.items():
+            self._process.health.ill(part, why)
+        for part in self._stopped - stopped.keys():
+            self._process.health.well(part)
+        self._stopped = set(stopped)
 
     def close(self) -> None:
         """Finish, and end all subscriptions."""

@@ -15,7 +15,6 @@ everything else          INTERNAL                 INTERNAL, and the traceback is
 =======================  =======================  ===================================
 """
 
-import logging
 from enum import Enum
 from typing import Any, NoReturn
 
@@ -25,6 +24,8 @@ from google.protobuf.message import Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2  # type: ignore[import-untyped]
 from grpc_status import rpc_status  # type: ignore[import-untyped]
 
+from services.runtime.events import CALL_FAILED
+from services.runtime.telemetry import get_logger
 from skyband.errors import (
     AlreadyExistsError,
     CapacityError,
@@ -40,8 +41,6 @@ from skyband.errors import (
 __all__ = ["DOMAIN", "Conflict", "refuse", "refuse_async", "status_of"]
 
 DOMAIN = "skyband"
-
-_log = logging.getLogger(__name__)
 
 
 class Conflict(Enum):
@@ -72,7 +71,7 @@ def status_of(error: Exception, conflict: Conflict = Conflict.STATE) -> status_p
     for kind, code, reason in _KINDS:
         if isinstance(error, kind):
             return _status(code, reason, error)
-    _log.error("a call failed", exc_info=error)
+    get_logger().error(CALL_FAILED, exc_info=error)
     hidden = SkybandError("the server has failed, and written down why; try again, or see its log")
     return _status(code_pb2.INTERNAL, "INTERNAL", hidden)
 

@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import MutableMapping
 from typing import Any, TextIO
 
 import structlog
@@ -16,8 +17,12 @@ def configure_logs(service: str, *, level: str = "info", form: str = "auto", str
     """
     out = stream or sys.stderr
     is_text = form == "text" or (form == "auto" and out.isatty())
+
+    def name_service(logger: Any, method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        return {"service": service, **event}
+
     shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
+        name_service,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=not is_text),
         structlog.processors.format_exc_info,
@@ -31,8 +36,6 @@ def configure_logs(service: str, *, level: str = "info", form: str = "auto", str
         logger_factory=structlog.PrintLoggerFactory(out),
         cache_logger_on_first_use=False,
     )
-    structlog.contextvars.clear_contextvars()
-    structlog.contextvars.bind_contextvars(service=service)
 
 
 def get_logger(**bound: object) -> Any:

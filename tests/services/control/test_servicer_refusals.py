@@ -4,6 +4,7 @@ from concurrent import futures
 
 import grpc
 import pytest
+import structlog
 from google.protobuf.duration_pb2 import Duration
 
 from skyband.errors import CapacityError, LogError
@@ -104,15 +105,13 @@ def test_a_log_in_trouble_is_told_with_its_sentence(
     assert (refusal.code, refusal.reason, refusal.message) == (code, reason, str(failure))
 
 
-def test_a_mistake_of_the_server_is_logged_and_not_shown(
-    stub: ControlServiceStub, control: Control, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_mistake_of_the_server_is_logged_and_not_shown(stub: ControlServiceStub, control: Control) -> None:
     control.failure = KeyError("a secret")
-    with refused() as refusal:
+    with structlog.testing.capture_logs() as logged, refused() as refusal:
         stub.GetStream(pb.GetStreamRequest(name="streams/a"))
     assert (refusal.code, refusal.reason) == (grpc.StatusCode.INTERNAL, "INTERNAL")
     assert "secret" not in refusal.message
-    assert "KeyError: 'a secret'" in caplog.text
+    assert [repr(entry["exc_info"]) for entry in logged if entry["event"] == "call failed"] == ["KeyError('a secret')"]
 
 
 def test_a_server_of_threads_alone_refuses_in_the_same_way(control: Control) -> None:
