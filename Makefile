@@ -3,7 +3,7 @@
 python := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check format bench pins clean
+.PHONY: help setup demo up down test check format bench pins clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -14,7 +14,13 @@ setup: ## make .venv with everything in it (quick when nothing changed); PYTHON=
 demo: setup ## the first minute: real data, a live ranking, checked against brute force
 	@.venv/bin/skyband demo
 
-test: setup ## all tests, the fast ones first; ARGS=… goes to pytest, JOBS=2 uses two processes
+up: setup ## everything on this machine: a real Kafka, one process per service; ARGS=… as in skyband up --help
+	@.venv/bin/skyband up $(ARGS)
+
+down: ## stop what make up runs
+	@.venv/bin/skyband down $(ARGS)
+
+test: setup ## all tests, the fast ones first; ARGS=… goes to pytest, JOBS=1 uses one process
 	@JOBS=$(JOBS) sh tools/test.sh $(ARGS)
 
 check: setup ## lint, format, types, directions of imports, architecture

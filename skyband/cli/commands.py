@@ -11,7 +11,7 @@ from typer.core import TyperCommand, TyperGroup
 from skyband.cli.failures import FAILED, INTERRUPTED, exit_code, leave_pipe, sentence
 from skyband.errors import SkybandError
 
-__all__ = ["Commands", "ReplayCommand", "spread"]
+__all__ = ["ApplyCommand", "Commands", "ReplayCommand", "examples", "family", "spread"]
 
 
 class Commands(TyperGroup):
@@ -48,6 +48,24 @@ class ReplayCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
         return super().parse_args(ctx, spread(args, "--input"))
+
+
+class ApplyCommand(TyperCommand):
+    """A command whose ``-f`` takes several files, as in ``-f definitions/*.yaml``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, spread(args, "-f"))
+
+
+def examples(*commands: str) -> str:
+    """Return commands to type, as they stand below the help of a command."""
+    return "\b\nexamples:\n" + "\n".join(f"  {command}" for command in commands)
+
+
+def family(help_text: str) -> typer.Typer:
+    """Return an empty family of commands."""
+    return typer.Typer(cls=Commands, help=help_text, no_args_is_help=True, rich_markup_mode=None)
 
 
 def spread(arguments: Sequence[str], option: str) -> list[str]:

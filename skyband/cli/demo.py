@@ -20,7 +20,8 @@ __all__ = ["EXAMPLES", "HELP", "SHORT", "demo"]
 HELP = """Watch a month of flights in half a minute: a ranking that moves, each answer compared with brute force.
 
 Departures and arrivals are two streams that never line up; the question is which ten flights of the last six hours are
-the most delayed. Without a terminal: one line per simulated day. Needs nothing but this package."""
+the most delayed. Without a terminal: one line per simulated day. Needs nothing but this package; with --kafka a
+Kafka and a checkout of Skyband."""
 
 SHORT = "Watch a month of flights in half a minute."
 
@@ -28,7 +29,8 @@ EXAMPLES = """\b
 examples:
   skyband demo
   skyband demo --seconds 50
-  skyband demo --fast | tail -1"""
+  skyband demo --fast | tail -1
+  skyband demo --kafka localhost:9092"""
 
 FEWEST_SECONDS, MOST_SECONDS = 5, 50
 _FRAMES_PER_S = 8.0
@@ -41,6 +43,14 @@ def demo(
         int, typer.Option(help=f"How long it takes, {FEWEST_SECONDS} to {MOST_SECONDS}.", metavar="N")
     ] = 30,
     fast: Annotated[bool, typer.Option("--fast", help="As fast as this machine can.")] = False,
+    kafka: Annotated[
+        str | None,
+        typer.Option(
+            help="Through a real Kafka instead, in topics of its own, removed at the end.",
+            metavar="HOST:PORT",
+            show_default=False,
+        ),
+    ] = None,
     svg: Annotated[Path | None, typer.Option(hidden=True)] = None,
     at: Annotated[str, typer.Option(hidden=True)] = "2013-07-10 11:40",
 ) -> None:
@@ -48,6 +58,12 @@ def demo(
     if not FEWEST_SECONDS <= seconds <= MOST_SECONDS:
         limits = f"must be {FEWEST_SECONDS} to {MOST_SECONDS}"
         raise DefinitionError(limits, place=f"--seconds {seconds}")
+    if kafka is not None:
+        from skyband.cli.demo_kafka import demo_on_kafka
+        from skyband.cli.kafka import kafka_settings
+
+        demo_on_kafka(kafka_settings(kafka))
+        return
     started_s = time.monotonic()
     is_screen = sys.stdout.isatty() and svg is None
     shown, console = _ready(is_screen)

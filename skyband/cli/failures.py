@@ -10,13 +10,24 @@ code meaning
 ==== ===========================================
 """
 
+import errno
 import os
 import shutil
 import sys
+from collections.abc import Callable, Sequence
 
 from skyband.errors import DefinitionError, NotFoundError, SkybandError
 
-__all__ = ["FAILED", "INTERRUPTED", "WRONGLY_ASKED", "exit_code", "leave_pipe", "sentence", "wrong_option"]
+__all__ = [
+    "FAILED",
+    "INTERRUPTED",
+    "WRONGLY_ASKED",
+    "exit_code",
+    "leave_pipe",
+    "run_as_command",
+    "sentence",
+    "wrong_option",
+]
 
 FAILED = 1
 WRONGLY_ASKED = 2
@@ -49,6 +60,24 @@ def wrong_option(error: DefinitionError, option: str) -> DefinitionError:
     error.place = option
     error.source_text = None
     return error
+
+
+def run_as_command(main: Callable[[Sequence[str]], None], arguments: Sequence[str]) -> int:
+    """Run what a process of its own does for a person, and return its exit code; its errors become sentences."""
+    try:
+        main(arguments)
+    except SkybandError as error:
+        sys.stderr.write(f"{sentence(error)}\n")
+        return exit_code(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            leave_pipe()
+        else:
+            sys.stderr.write(f"{sentence(error)}\n")
+        return FAILED
+    return 0
 
 
 def leave_pipe() -> None:

@@ -94,6 +94,8 @@ class EngineStage:
 
     def on_assigned(self, positions: Sequence[Position]) -> dict[Position, int]:
         """Take these shards, and read each from where its newest checkpoint says."""
+        if not positions:
+            return {}
         checkpoints = self._checkpoints()
         begins = self._consumer.begin_offsets(positions)
         offsets = {}

@@ -97,6 +97,12 @@ class Scenario:
             for row in [next(rows[place])]
         ]
 
+    def first(self, rows: int) -> "Scenario":
+        """Return the scenario with only the first so many rows."""
+        order = self.order[:rows]
+        partitions = {place: part[: order.count(place)] for place, part in self.partitions.items()}
+        return replace(self, partitions=partitions, order=order)
+
     def closed(self, after_us: int) -> "Scenario":
         """Return the scenario with one more row in each partition, so much later than all others.
 
@@ -272,10 +278,10 @@ def _on_topics(name: str, streams: Iterable[dict[str, Any]]) -> list[dict[str, A
 # --- using them
 
 
-def make_topics(bootstrap: str, scenario: Scenario) -> None:
-    """Make the source topics."""
+def make_topics(bootstrap: str, scenario: Scenario, *, only: str | None = None) -> None:
+    """Make the source topics, or only one of them."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    new = [NewTopic(topic, count, 1) for topic, count in scenario.topics().items()]
+    new = [NewTopic(topic, count, 1) for topic, count in scenario.topics().items() if only in (None, topic)]
     for made in admin.create_topics(new).values():
         made.result()
 
@@ -317,7 +323,8 @@ def _raise(error: KafkaError | None, message: Message) -> None:
 
 def new_producer(bootstrap: str) -> Producer:
     """Return a stock producer."""
-    return Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "on_delivery": _raise})
+    settings = {"enable.idempotence": True, "linger.ms": 5, "log_level": 1}
+    return Producer({"bootstrap.servers": bootstrap, **settings, "on_delivery": _raise})
 
 
 def write(bootstrap: str, records: Iterable[Record]) -> int:
@@ -335,13 +342,16 @@ def write(bootstrap: str, records: Iterable[Record]) -> int:
 class Feed:
     """Writes records at a rate, on a thread, while a test does something else.
 
-    `written` tells how many are written; `finish` writes what is left at once.
+    It goes no further than `allow` says, so that data still flows however slow the machine is that does the rest.
+    `written` tells how many are written; `finish` writes what is left at once, `cancel` nothing more.
     """
 
-    def __init__(self, bootstrap: str, records: Sequence[Record], rate: float) -> None:
+    def __init__(self, bootstrap: str, records: Sequence[Record], rate: float, allowed: int | None = None) -> None:
         self._producer = new_producer(bootstrap)
         self._records = records
         self._rate = rate
+        self._allowed = len(records) if allowed is None else allowed
+        self._is_cancelled = False
         self._hurry = threading.Event()
         self._failure: BaseException | None = None
         self.written = 0
@@ -358,6 +368,15 @@ class Feed:
     def is_done(self) -> bool:
         """Whether all is written."""
         return self.written == len(self._records)
+
+    def allow(self, rows: int | None = None) -> None:
+        """Write up to so many rows in all (None: all), and wait there."""
+        self._allowed = len(self._records) if rows is None else rows
+
+    def cancel(self) -> None:
+        """Write nothing more."""
+        self._is_cancelled = True
+        self.finish()
 
     def finish(self) -> None:
         """Write the rest without waiting, and return when all is stored."""
@@ -377,11 +396,17 @@ class Feed:
             self._failure = error
 
     def _paced(self) -> Iterator[Record]:
-        began = time.monotonic()
+        due = time.monotonic()
         for number, record in enumerate(self._records):
-            early = began + number / self._rate - time.monotonic()
-            if early > 0.01:
-                self._producer.flush(early) if len(self._producer) else self._hurry.wait(early)
-                if not self._hurry.is_set():
-                    self._hurry.wait(max(0.0, began + number / self._rate - time.monotonic()))
+            while number >= self._allowed and not self._hurry.is_set():
+                self._producer.flush(0.02)
+                self._hurry.wait(0.02)
+                due = time.monotonic()
+            early = due - time.monotonic()
+            if early > 0.01 and not self._hurry.is_set():
+                self._producer.poll(0)
+                self._hurry.wait(early)
+            if self._is_cancelled:
+                return
+            due += 1 / self._rate
             yield record

@@ -56,7 +56,7 @@ def test_results_of_all_formats_and_units_are_those_of_brute_force(cluster: Clus
 
 
 def test_a_query_added_at_full_load_is_answered_at_once_and_holds_up_no_other(cluster: Cluster) -> None:
-    scenario = steady("load", seconds=40, rate=4_000)
+    scenario = steady("load", seconds=90, rate=4_000)
     make_topics(cluster.bootstrap, scenario)
     records = scenario.records()
     with cluster.client() as client, Feed(cluster.bootstrap, records, 4_000) as feed:
@@ -77,6 +77,7 @@ def test_a_query_added_at_full_load_is_answered_at_once_and_holds_up_no_other(cl
         assert isinstance(added.wait_for_end(), NotFoundError)
         others.wait(len(others.at) + 5, "results behind the cancelled query's last")
         assert not feed.is_done
+        feed.cancel()
     written = Written(cluster)
     written.to_end()
     last = max(end for its, end in written.answers if its == uid)
@@ -172,6 +173,29 @@ def test_partitions_that_a_topic_gets_while_it_is_read_are_read_too(cluster: Clu
     assert any(row[1].startswith("new-") for answer in whole.expected_so_far().values() for row in answer)
     print(written.check(whole, uids, whole.expected_so_far()), "results")
     cluster.check()
+
+
+def test_one_process_with_all_stages_gives_the_same_also_if_it_is_killed(
+    kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    scenario = mixed("small", 600, idle={"then": "hold"}, seed=8).closed(120 * S)
+    with Cluster(kafka.bootstrap, tmp_path_factory.mktemp("serve")) as cluster:
+        cluster.start("serve")
+        make_topics(cluster.bootstrap, scenario)
+        with cluster.client("serve", "serve") as client:
+            uids = define(client, scenario)
+        until(lambda: any(cluster.members("skyband.align.small.1").values()), "small is aligned")
+        written = Written(cluster)
+        with Feed(cluster.bootstrap, scenario.records(), 100.0, allowed=300) as feed:
+            written.wait_until(lambda: len(written.answers) > 20, lambda: f"first results\n{cluster.said()}")
+            feed.allow()
+            cluster.restart("serve")
+        print(written.check(scenario, uids, scenario.expected_so_far()), "results")
+        with cluster.client("serve", "serve") as client:
+            _, window_end = max(scenario.expected_so_far())
+            assert client.get_result("small/sums", window_end).window_end == window_end
+        assert cluster["serve"].stop() == 0
+        cluster.check()
 
 
 def after(seconds: int) -> int:
