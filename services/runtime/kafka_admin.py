@@ -83,7 +83,15 @@ class KafkaAdmin:
         self._client = new_admin(settings, reach.note)
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
-        """Make a topic, and wait until it can be used; an existing one with as many partitions stays as it is."""
+        """Make a topic, and wait until it can be used; an existing one with as many partitions stays as it is.
+
+        Where it exists, no right to create topics is needed.
+        """
+        facts = self.find(name) or self._create(name, partitions, config)
+        if facts.partitions != partitions:
+            raise LogError(f"topic {name!r} has {facts.partitions} partitions, not {partitions}; ask for as many")
+
+    def _create(self, name: str, partitions: int, config: Mapping[str, str]) -> TopicFacts:
         copies = {"min.insync.replicas": str(self._settings.min_insync_replicas)}
         topic = NewTopic(
             self._names.topic(name),
@@ -102,8 +110,7 @@ class KafkaAdmin:
             if time.monotonic() > deadline:
                 raise missing_topic(name)
             time.sleep(_PAUSE_S)
-        if facts.partitions != partitions:
-            raise LogError(f"topic {name!r} has {facts.partitions} partitions, not {partitions}; ask for as many")
+        return facts
 
     def facts(self, name: str) -> TopicFacts:
         """Return the facts of a topic. Raises LogError if it does not exist."""
