@@ -2,6 +2,7 @@
 
 import pytest
 
+from skyband.client import Client
 from tests.cli.remote import Ask, Deployment, ask, deployment, documents
 
 __all__ = ["ask", "deployment"]
@@ -105,9 +106,9 @@ def test_how_a_query_is_answered_is_explained(ask: Ask) -> None:
 
 
 def test_lists_are_read_page_by_page(ask: Ask, deployment: Deployment) -> None:
-    for number in range(120):
-        ask_code = ask("streams", "add", f"s{number}").code
-        assert ask_code == 0
+    with Client(deployment.address) as client:
+        for number in range(120):
+            client.create_stream(f"s{number}")
     names = [found["name"] for found in documents(ask("streams", "list"))]
     assert (len(names), names) == (121, sorted(names))
 

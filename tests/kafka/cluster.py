@@ -79,7 +79,12 @@ class Service:
         assert self._process is None, f"{self.name} runs already"
         self._ready.unlink(missing_ok=True)
         self.starts += 1
-        own = {"SKYBAND_LISTEN": self._listen, "SKYBAND_READY_FILE": str(self._ready), "SKYBAND_MEMBER": self.name}
+        own = {
+            "PYTHONPATH": str(ROOT),  # what is tested is what lies here, wherever the package may be installed
+            "SKYBAND_LISTEN": self._listen,
+            "SKYBAND_READY_FILE": str(self._ready),
+            "SKYBAND_MEMBER": self.name,
+        }
         self._process = GuardedProcess(
             [sys.executable, "-P", "-m", f"services.{self.kind}"],
             log=self.log,

@@ -15,8 +15,9 @@ from skyband.files.definitions import load_definitions
 from skyband.log.read_all import read_all
 from skyband.model.source_rows import DeadLetter
 from tests.kafka.cluster import Cluster, until
+from tests.kafka.feed import Feed, write
 from tests.kafka.logs import grow_topic
-from tests.kafka.scenarios import Feed, Record, Scenario, define, flights, make_topics, mixed, seeded_scenario, write
+from tests.kafka.scenarios import Record, Scenario, define, flights, make_topics, mixed, seeded_scenario
 from tests.kafka.written import Written
 from tests.oracle import Row
 

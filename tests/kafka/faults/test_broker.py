@@ -8,8 +8,9 @@ import pytest
 from services.runtime.embedded import EmbeddedKafka
 from services.runtime.embedded.ports import free_ports
 from tests.kafka.cluster import Cluster, until
+from tests.kafka.feed import Feed, write
 from tests.kafka.logs import delete_topic
-from tests.kafka.scenarios import Feed, define, make_topics, mixed, write
+from tests.kafka.scenarios import define, make_topics, mixed
 from tests.kafka.written import Written
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
