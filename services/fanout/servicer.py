@@ -152,6 +152,9 @@ async def _answer(context: _Context, work: Awaitable[T]) -> T:
     """Return what `work` does; end the call with the status of what it raises."""
     try:
         return await work
+    except grpc.aio.BaseError as error:
+        # The client has gone in the middle of a write: nobody is there to be told, and nothing is wrong.
+        raise asyncio.CancelledError from error
     except Exception as error:
         failure = status_of(error, Conflict.RESUME_TOKEN)
     await refuse_async(context, failure)

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -17,6 +18,7 @@ __all__ = ["GrpcServer"]
 
 _HEALTH = health_pb2.DESCRIPTOR.services_by_name["Health"].full_name
 _THREADS = 16
+_STOP_S = 10.0
 
 
 class GrpcServer:
@@ -50,7 +52,8 @@ class GrpcServer:
 
     def stop(self, grace_s: float) -> None:
         """Take no more calls, give those that run `grace_s` to end, and stop."""
-        asyncio.run_coroutine_threadsafe(self._server.stop(grace_s), self._loop).result()
+        with suppress(TimeoutError):
+            asyncio.run_coroutine_threadsafe(self._server.stop(grace_s), self._loop).result(grace_s + _STOP_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._pool.shutdown(wait=False, cancel_futures=True)

@@ -27,8 +27,11 @@ def configure_logs(service: str, *, level: str = "info", form: str = "auto", str
         structlog.processors.TimeStamper(fmt="iso", utc=not is_text),
         structlog.processors.format_exc_info,
     ]
-    renderer = structlog.dev.ConsoleRenderer(colors=out.isatty()) if is_text else structlog.processors.JSONRenderer()
+    renderer: Any = structlog.processors.JSONRenderer()
     if is_text:
+        # Without the values of all variables, which may be large, and secrets.
+        plain = structlog.dev.plain_traceback
+        renderer = structlog.dev.ConsoleRenderer(colors=out.isatty(), exception_formatter=plain)
         shared.pop()
     structlog.configure(
         processors=[*shared, renderer],

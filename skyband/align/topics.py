@@ -20,18 +20,16 @@ def consumer_group(group: str, generation: int) -> str:
 def streams_by_topic(group: Group, catalog_topic: str) -> dict[str, int]:
     """Return the index of the stream that each topic brings, the catalog's topic first.
 
-    A stream without a topic is read from the topic of its name. Raises DefinitionError if two streams name one topic:
-    a partition of a topic is one source partition, with one cursor and one watermark.
+    A stream without a topic is read from the topic of its name. Raises DefinitionError for one that is read from the
+    catalog's: a partition of a topic is one source partition, with one cursor and one watermark.
     """
     streams = {catalog_topic: CATALOG_STREAM}
     for index, stream in enumerate(group.streams):
         topic = stream.topic or stream.name
-        if topic in streams:
-            other = streams[topic]
-            who = "the catalog" if other == CATALOG_STREAM else f"stream {group.streams[other].name!r}"
+        if topic == catalog_topic:
             raise DefinitionError(
-                f"stream {stream.name!r} of group {group.name!r} reads topic {topic!r}, which {who} reads already; "
-                "make it one object stream with an attribute for each, or put one of them into another group",
+                f"stream {stream.name!r} of group {group.name!r} reads topic {topic!r}, which is the catalog's; "
+                "name another topic",
                 field="topic",
             )
         streams[topic] = index

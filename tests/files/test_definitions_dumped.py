@@ -92,7 +92,7 @@ def groups(draw: st.DrawFn) -> Group:
                 idle_after_us=draw(DURATIONS),
                 idle_then=draw(st.sampled_from(IdleThen)),
                 max_ahead_us=draw(DURATIONS),
-                topic=draw(st.text(max_size=5)),
+                topic=draw(st.just("") | st.text(max_size=5).map(lambda text, index=index: f"{text}/{index}")),
                 format=draw(st.sampled_from(Format)),
                 fields=Fields(time_unit=draw(st.sampled_from(TimeUnit))),
             )

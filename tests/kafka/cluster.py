@@ -29,8 +29,8 @@ from skyband.client import Client
 __all__ = ["FOREVER_S", "Cluster", "Service", "until"]
 
 ROOT = Path(__file__).resolve().parents[2]
-# After so long a test has failed. Two busy cores start eight processes at a time: ten times the usual.
-FOREVER_S = 120.0
+# After so long a test has failed: ten times the usual. Processes that find no compiled kernels take minutes to compile.
+FOREVER_S = 240.0
 _LOOK_S = 0.05
 # Who is gone is missed after so long: ten times faster than in production.
 SESSION_MS = 6_000

@@ -127,9 +127,10 @@ def test_nothing_but_poison_on_a_partition_is_told_and_stops_nothing(cluster: Cl
     align = "skyband.align.poison.1"
     until(lambda: any(cluster.members(align).values()), "an aligner of poison")
     written = Written(cluster)
-    with Feed(cluster.bootstrap, records, 100.0):
+    with Feed(cluster.bootstrap, records, 100.0, allowed=len(records) // 2) as feed:
         # Long before the poison ends: results go on beside it.
-        written.wait_until(lambda: len(written.answers) > 5, lambda: f"results beside poison\n{cluster.said()}")
+        written.wait_for_some(uids, 5)
+        feed.allow()
     expected = {key: answer for key, answer in scenario.expected().items() if key[1] <= rows[-1].event_time_us}
     written.check(scenario, uids, expected)
     until(lambda: lag(cluster, align, "poison-a", 0) == 0, lambda: f"no lag; {lag(cluster, align, 'poison-a', 0)}")
@@ -188,7 +189,7 @@ def test_one_process_with_all_stages_gives_the_same_also_if_it_is_killed(
         until(lambda: any(cluster.members("skyband.align.small.1").values()), "small is aligned")
         written = Written(cluster)
         with Feed(cluster.bootstrap, scenario.records(), 100.0, allowed=300) as feed:
-            written.wait_until(lambda: len(written.answers) > 20, lambda: f"first results\n{cluster.said()}")
+            written.wait_for_some(uids, 20)
             feed.allow()
             cluster.restart("serve")
         print(written.check(scenario, uids, scenario.expected_so_far()), "results")

@@ -94,6 +94,15 @@ class Written:
             assert time.monotonic() < deadline, f"not within {seconds:g} s: {what()}"
             self.poll()
 
+    def wait_for_some(self, uids: Mapping[str, str], count: int, seconds: float = FOREVER_S) -> None:
+        """Read until there are so many results of these queries."""
+        wanted = set(uids.values())
+        self.wait_until(
+            lambda: sum(uid in wanted for uid, _ in self.answers) >= count,
+            lambda: f"{count} results of {sorted(uids)}\n{self.cluster.said()}",
+            seconds,
+        )
+
     def wait_for(self, scenario: Scenario, uids: Mapping[str, str], expected: Mapping[tuple[str, int], Answer]) -> None:
         """Read until every expected answer is there."""
         wanted = {(uids[query], end) for query, end in expected}

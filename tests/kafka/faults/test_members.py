@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -81,10 +82,12 @@ def test_any_service_may_be_killed_at_any_moment_five_times_in_a_run(cluster: Cl
     names = [chance.choice(cluster.of(kind)).name for kind in ("align", "engine", "fanout", "control")]
     names.append(chance.choice(sorted(cluster.services)))
     chance.shuffle(names)
-    with Feed(cluster.bootstrap, scenario.records(), RATE, allowed=0) as feed:
+    with Feed(cluster.bootstrap, scenario.records(), RATE, allowed=300) as feed:
+        # Something is to be lost, or to come twice.
+        written.wait_for_some(uids, 50)
         for number, name in enumerate(names):
-            moment = feed.written + chance.randrange(20, 120)
-            feed.allow(moment + 100)
+            moment = feed.written + chance.randrange(20, 100)
+            feed.allow(moment + 60)
             written_so_far(feed, moment)
             cluster[name].wait_ready()
             print(f"kill {number + 1}: {name} after {feed.written} rows")
@@ -130,22 +133,22 @@ def test_engines_go_on_from_a_checkpoint_and_read_again_no_more_than_they_need(c
             lambda: f"results of 200 s\n{cluster.said()}",
         )
         before = {name: len(cluster[name].events("shard restored")) for name in engines}
+
+        def all_restored() -> list[dict[str, Any]]:
+            events = [event for name in engines for event in cluster[name].events("shard restored")[before[name] :]]
+            found = [event for event in events if event["group"] == "resumes"]
+            return found if {event["shard"] for event in found} == {0, 1, 2} else []
+
         cluster[engines[0]].stop()
         for name in engines[1:]:
             cluster[name].kill()
         cluster.start(*engines)
-        cluster.wait_for_members("skyband.engine.resumes.1", *engines)
+        # Their names have stayed in the group meanwhile: it does not tell when they are back.
+        restored = until(all_restored, lambda: f"all shards\n{cluster.said()}")
     print(written.check(scenario, uids, scenario.expected_so_far()), "results")
-    restored = [
-        event
-        for name in engines
-        for event in cluster[name].events("shard restored")[before[name] :]
-        if event["group"] == "resumes"
-    ]
-    assert {event["shard"] for event in restored} == {0, 1, 2}
     for event in restored:
         again_s = seconds_from(cluster, "aligned.resumes.1", event["shard"], event["reads_from"], event["log_end"])
-        print(f"shard {event['shard']} reads {again_s:.0f} s again, from {event['reads_from']} to {event['log_end']}")
+        print(f"reads {again_s:.0f} s again: {event}")
         # A retention is 40 s; a second between two checkpoints, and whatever came together in a batch, are more.
         assert again_s < 150, event
     cluster.check()
