@@ -207,14 +207,6 @@ def latency(rate: int, *, serve: bool = False, seconds: float = 40.0) -> dict[st
     }
 
 
-CASES = {
-    "pipeline_w1": lambda: measure("w1"),
-    "pipeline_w2": lambda: measure("w2"),
-    "pipeline_w3": lambda: measure("w3"),
-    "pipeline_w1_serve": lambda: measure("w1", serve=True),
-}
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bench_pipeline", description=__doc__)
     parser.add_argument("workloads", nargs="*", choices=[*workloads.WORKLOADS, []], help="workloads (none: all)")

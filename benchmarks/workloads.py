@@ -58,14 +58,6 @@ class Records:
         return Records(*(column[:cut] for column in columns))
 
 
-def _asked(name: str, streams: tuple[str, ...], aggregate: str, k: int, require: str) -> dict[str, Any]:
-    window = {"size": "60s", "slide": "1s"}
-    query = {"name": "top", "k": k, "score": " + ".join(streams), "window": window, "require": require}
-    common = {"aggregate": aggregate, "hi": 1, "max_delay": "1s", "fields": {"time_unit": "ms"}}
-    listed = [{"name": stream, "topic": f"{name}-{stream}", **common} for stream in streams]
-    return {"group": {"name": name, "retention": "60s", "shards": 2, "streams": listed}, "queries": [query]}
-
-
 WORKLOADS = {
     "w1": Workload(0, ("r0", "r1", "r2", "r3"), "sum", 10, "any"),
     "w2": Workload(2, ("r0", "r1"), "best", 10, "all"),
@@ -76,7 +68,12 @@ WORKLOADS = {
 def definitions(workload: str, name: str) -> dict[str, Any]:
     """Return the definitions of a group `name` over the topics ``<name>-<stream>``."""
     asked = WORKLOADS[workload]
-    return _asked(name, asked.streams, asked.aggregate, asked.k, asked.require)
+    window = {"size": "60s", "slide": "1s"}
+    score = " + ".join(asked.streams)
+    query = {"name": "top", "k": asked.k, "score": score, "window": window, "require": asked.require}
+    common = {"aggregate": asked.aggregate, "hi": 1, "max_delay": "1s", "fields": {"time_unit": "ms"}}
+    listed = [{"name": stream, "topic": f"{name}-{stream}", **common} for stream in asked.streams]
+    return {"group": {"name": name, "retention": "60s", "shards": 2, "streams": listed}, "queries": [query]}
 
 
 def make(name: str, records: int = RECORDS, objects: int = 10_000) -> Records:

@@ -3,7 +3,6 @@
 import sys
 from collections.abc import Iterator, Sequence
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from services.dead_letters.reader import TOPIC, Letter, Letters
@@ -11,18 +10,15 @@ from services.dead_letters.settings import LettersSettings, read_settings
 from services.dead_letters.show import as_json, lines
 from services.runtime.codecs import Codecs
 from services.runtime.kafka_log import KafkaLog
-from services.runtime.settings import KafkaSettings
+from services.runtime.settings import read_kafka_settings
 from skyband.cli.failures import run_as_command
-from skyband.errors import DefinitionError, LogError
+from skyband.errors import LogError
 
 
 def main(arguments: Sequence[str]) -> None:
     """Show what the arguments ask for."""
     settings = read_settings(arguments)
-    try:
-        kafka = KafkaSettings()
-    except ValidationError as error:
-        raise DefinitionError(f"a setting SKYBAND_KAFKA_… is wrong: {error.errors()[0]['msg']}") from None
+    kafka = read_kafka_settings()
     is_json = settings.output == "json" or (settings.output == "auto" and not sys.stdout.isatty())
     console = Console(highlight=False, soft_wrap=True)
     log = KafkaLog(kafka, Codecs())

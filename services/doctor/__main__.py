@@ -3,27 +3,22 @@
 import sys
 from collections.abc import Sequence
 
-from pydantic import ValidationError
 from rich.console import Console
 
 from services.doctor.examine import examine
 from services.doctor.finding import Level
 from services.doctor.settings import read_settings
 from services.doctor.show import as_json, line, summary
-from services.runtime.settings import KafkaSettings
+from services.runtime.settings import read_kafka_settings
 from skyband.cli.contexts import chosen_context
 from skyband.cli.failures import FAILED, run_as_command
 from skyband.cli.remote import on_retry, time_zone
-from skyband.errors import DefinitionError
 
 
 def main(arguments: Sequence[str]) -> None:
     """Examine, and exit with 1 if something is wrong."""
     settings = read_settings(arguments)
-    try:
-        kafka = KafkaSettings()
-    except ValidationError as error:
-        raise DefinitionError(f"a setting SKYBAND_KAFKA_… is wrong: {error.errors()[0]['msg']}") from None
+    kafka = read_kafka_settings()
     is_json = settings.output == "json" or (settings.output == "auto" and not sys.stdout.isatty())
     console = Console(highlight=False, soft_wrap=True)
     # What is tried again is none of a person's business here: what comes of it is a finding.

@@ -13,8 +13,8 @@ from skyband.align.source import CATALOG_KEY
 from skyband.align.stage import aligned_topic
 from skyband.control.stage import PROGRESS_TOPIC
 from skyband.engine.stage import EngineStage, EngineTopics, EngineTuning
-from skyband.fanout.committer import partition_of
 from skyband.log.clock import SystemClock
+from skyband.log.partition_of import partition_of
 from skyband.log.record_log import Position
 from skyband.model.resources import GroupResource
 

@@ -6,22 +6,16 @@ import threading
 from collections.abc import Sequence
 from types import FrameType
 
-from pydantic import ValidationError
-
 from services.produce.run import produce
 from services.produce.settings import read_settings
-from services.runtime.settings import KafkaSettings
+from services.runtime.settings import read_kafka_settings
 from skyband.cli.failures import run_as_command
-from skyband.errors import DefinitionError
 
 
 def main(arguments: Sequence[str]) -> None:
     """Write rows until they end; the first signal ends it in order, the second at once."""
     settings = read_settings(arguments)
-    try:
-        kafka = KafkaSettings()
-    except ValidationError as error:
-        raise DefinitionError(f"a setting SKYBAND_KAFKA_… is wrong: {error.errors()[0]['msg']}") from None
+    kafka = read_kafka_settings()
     stop, was_interrupted = threading.Event(), threading.Event()
 
     def end(number: int, frame: FrameType | None) -> None:

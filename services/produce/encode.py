@@ -18,7 +18,6 @@ __all__ = ["Encode", "make_encoder"]
 # Object id, event time in microseconds, values in order of the stream's attributes: the record's bytes.
 Encode = Callable[[str, int, list[float]], bytes]
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS: dict[TimeUnit, Callable[[int], Any]] = {
     TimeUnit.US: lambda us: us,
     TimeUnit.MS: lambda us: us // 1_000,

@@ -2,10 +2,12 @@
 
 from typing import Literal
 
-from pydantic import Field, SecretStr
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-__all__ = ["KafkaSettings"]
+from skyband.errors import DefinitionError
+
+__all__ = ["KafkaSettings", "read_kafka_settings"]
 
 MIB = 1 << 20
 
@@ -65,3 +67,11 @@ class KafkaSettings(BaseSettings):
         }
         # Broken connections are told by error callbacks; librdkafka would write each attempt to stderr, ten a second.
         return {"log_level": 1, **{name: value for name, value in named.items() if value}, **self.extra}
+
+
+def read_kafka_settings() -> KafkaSettings:
+    """Return what the environment says, for commands. Raises DefinitionError for a setting that is wrong."""
+    try:
+        return KafkaSettings()
+    except ValidationError as error:
+        raise DefinitionError(f"a setting SKYBAND_KAFKA_… is wrong: {error.errors()[0]['msg']}") from None

@@ -1,9 +1,9 @@
 """What a subscriber sees, put together from the messages of one stream after another."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from skyband.model.deltas import apply_deltas
 from skyband.model.query import QueryState
 from skyband.model.result import Change, Delta, Result, ResultRow
 from skyband.v1 import results_pb2, types_pb2
@@ -104,7 +104,7 @@ class Follower:
         return Update(
             window_start=delta.window_start,
             window_end=delta.window_end,
-            rows=_applied(before, changes),
+            rows=apply_deltas(before, changes),
             entered=rows_of(Change.ENTERED),
             left=rows_of(Change.LEFT),
             moved=tuple(found for found in changes if found.change is Change.MOVED),
@@ -127,17 +127,6 @@ class Follower:
             age=_age(message),
             state=self.state,
         )
-
-
-def _applied(rows: Iterable[ResultRow], changes: Iterable[Delta]) -> tuple[ResultRow, ...]:
-    """Return the rows of the newer result."""
-    by_rank = {row.rank: row for row in rows}
-    # Ranks of the older result are all vacated before any is taken: moves may be circular.
-    for change in changes:
-        if change.old_rank is not None:
-            del by_rank[change.old_rank]
-    by_rank.update((change.row.rank, change.row) for change in changes if change.change is not Change.LEFT)
-    return tuple(by_rank[rank] for rank in sorted(by_rank))
 
 
 def _frontier(message: results_pb2.SubscribeResponse) -> int | None:

@@ -1,6 +1,5 @@
 """The engine's loop over a record log: aligned batches of its shards in, partials out."""
 
-import zlib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
@@ -14,7 +13,8 @@ from skyband.engine.shard import Shard
 from skyband.errors import CapacityError, CoverageGapError, LogError
 from skyband.log.clock import Clock, SystemClock
 from skyband.log.commit_refused import CommitRefusedError
-from skyband.log.read_all import read_all
+from skyband.log.partition_of import partition_of
+from skyband.log.read_range import read_all
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.group import Group
 
@@ -184,7 +184,7 @@ class EngineStage:
                 if number in self._read and number not in self.stopped:
                     checkpoint = self._checkpointers[number].checkpoint(self._read[number])
                 if checkpoint is not None:
-                    partition = zlib.crc32(checkpoint.key.encode()) % partitions
+                    partition = partition_of(checkpoint.key, partitions)
                     self._producer.send(
                         self._topics.checkpoints, partition, checkpoint.document(), key=checkpoint.key.encode()
                     )

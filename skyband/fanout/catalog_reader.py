@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from skyband.fanout.log_range import read_range
+from skyband.log.read_range import read_range
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.catalog import QueryChange
 

@@ -1,6 +1,5 @@
 """What a merge stores at once, and reads back after a restart: the seam to the log."""
 
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -8,7 +7,7 @@ from typing import Protocol
 from skyband.fanout.activation import Mark, MergeCheckpoint
 from skyband.model.result import Result
 
-__all__ = ["Commit", "Committed", "Committer", "GroupKey", "MarkKey", "partition_of"]
+__all__ = ["Commit", "Committed", "Committer", "GroupKey", "MarkKey"]
 
 GroupKey = tuple[str, int]  # group, generation
 MarkKey = tuple[str, int, str]  # group, generation, query uid
@@ -52,8 +51,3 @@ class Committer(Protocol):
 
     def close(self) -> None:
         """Give up what it holds."""
-
-
-def partition_of(name: str, partitions: int) -> int:
-    """Return the partition of a query's results (by uid) or of a group's partials (by name), the same for ever."""
-    return zlib.crc32(name.encode()) % partitions

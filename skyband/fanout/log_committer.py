@@ -13,9 +13,10 @@ from contextlib import contextmanager, nullcontext, suppress
 
 from skyband.errors import LogError
 from skyband.fanout.activation import Mark, MergeCheckpoint
-from skyband.fanout.committer import Commit, Committed, GroupKey, partition_of
-from skyband.fanout.log_range import read_range
+from skyband.fanout.committer import Commit, Committed, GroupKey
 from skyband.log.clock import Clock
+from skyband.log.partition_of import partition_of
+from skyband.log.read_range import read_range
 from skyband.log.record_log import Position, Producer, Record, RecordLog
 from skyband.model.partials import MergeProgress
 

@@ -7,9 +7,9 @@ from skyband.errors import LogError
 from skyband.fanout.activation import Mark, MergeCheckpoint
 from skyband.fanout.catalog_reader import CatalogReader
 from skyband.fanout.committer import Commit, Committer, GroupKey, MarkKey
-from skyband.fanout.log_range import read_range
 from skyband.fanout.merger import Merger
 from skyband.log.clock import Clock
+from skyband.log.read_range import read_range
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.catalog import QueryChange
 from skyband.model.duration import MIN_TIME_US

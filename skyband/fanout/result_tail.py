@@ -5,12 +5,12 @@ from contextlib import contextmanager
 from threading import Lock
 
 from skyband.errors import ConflictError, DefinitionError, NotFoundError
-from skyband.fanout.committer import partition_of
 from skyband.fanout.live_query import LiveQuery
 from skyband.fanout.result_search import ResultSearch
 from skyband.fanout.resume_token import ResultPosition, ResumeToken
 from skyband.fanout.subscription import Mode, Subscription
 from skyband.log.clock import Clock
+from skyband.log.partition_of import partition_of
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.query import QueryState
 from skyband.model.result import Result

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from skyband.errors import DefinitionError, LogError, NotFoundError
 from skyband.fanout.catalog_reader import CatalogReader
-from skyband.fanout.committer import GroupKey, partition_of
+from skyband.fanout.committer import GroupKey
 from skyband.fanout.log_committer import LogCommitter
 from skyband.fanout.merge_stage import MergeStage, ServedGroup
 from skyband.fanout.progress_board import ProgressBoard
@@ -21,6 +21,7 @@ from skyband.fanout.result_tail import ResultTail
 from skyband.fanout.subscription import Mode, Subscription
 from skyband.log.clock import Clock
 from skyband.log.commit_refused import CommitRefusedError
+from skyband.log.partition_of import partition_of
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.catalog import QueryChange
 from skyband.model.partials import Activated

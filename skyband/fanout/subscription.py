@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from threading import Lock
 
-from skyband.fanout.deltas import deltas
 from skyband.fanout.resume_token import ResultPosition, ResumeToken
 from skyband.log.clock import Clock
+from skyband.model.deltas import deltas
 from skyband.model.query import QueryState
 from skyband.model.result import Delta, Result
 

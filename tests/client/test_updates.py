@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyband.client.updates import Follower
-from skyband.fanout.deltas import deltas
+from skyband.model.deltas import deltas
 from skyband.model.query import QueryState
 from skyband.model.result import Result
 from skyband.v1 import results_pb2 as pb

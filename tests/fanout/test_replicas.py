@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skyband.errors import LogError
-from skyband.fanout.committer import partition_of
 from skyband.fanout.merge_stage import ServedGroup
 from skyband.fanout.stage import FanoutStage
 from skyband.fanout.subscription import UpdateKind
 from skyband.log.clock import ManualClock
 from skyband.log.memory import MemoryLog
+from skyband.log.partition_of import partition_of
 from skyband.log.record_log import Position
 from skyband.model.catalog import QueryChange
 from skyband.model.partials import Activated, PartialBatch, Progress

@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyband.fanout.deltas import apply_deltas
 from skyband.fanout.resume_token import ResultPosition, ResumeToken
 from skyband.fanout.subscription import Mode, Subscription, UpdateKind
 from skyband.log.clock import ManualClock
+from skyband.model.deltas import apply_deltas
 from skyband.model.query import QueryState
 from skyband.model.result import Result, ResultRow
 

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from hypothesis import given, settings
 
-from skyband.fanout.deltas import apply_deltas, deltas
+from skyband.model.deltas import apply_deltas, deltas
 from skyband.model.result import Result
 from skyband.v1 import results_pb2 as pb
 from skyband.v1.messages import read_deltas, read_result, write_delta, write_result

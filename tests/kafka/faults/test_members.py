@@ -9,7 +9,7 @@ import pytest
 
 from services.runtime.embedded import EmbeddedKafka
 from skyband.coverage.aligned_batch import AlignedBatch
-from skyband.fanout.log_range import read_range
+from skyband.log.read_range import read_range
 from skyband.log.record_log import Position
 from tests.kafka.cluster import Cluster, until
 from tests.kafka.feed import Feed

@@ -9,8 +9,8 @@ from google.protobuf.json_format import MessageToJson
 
 from skyband.control.commands import DeleteQuery, PauseQuery
 from skyband.errors import LogError
-from skyband.fanout.deltas import apply_deltas
 from skyband.fanout.resume_token import ResultPosition, ResumeToken
+from skyband.model.deltas import apply_deltas
 from skyband.v1 import results_pb2 as pb
 from skyband.v1 import types_pb2
 from skyband.v1.messages import read_deltas, read_result

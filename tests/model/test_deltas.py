@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skyband.fanout.deltas import apply_deltas, deltas
+from skyband.model.deltas import apply_deltas, deltas
 from skyband.model.result import Change, Delta, Result, ResultRow
 
 _row = st.tuples(

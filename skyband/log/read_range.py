@@ -1,11 +1,11 @@
-"""Reads a range of one partition, from one offset to another, for those who need all of it before they go on."""
+"""Reads what a log holds now, for those who need all of it before they go on."""
 
 from collections.abc import Iterator
 
 from skyband.errors import LogError
-from skyband.log.record_log import Consumer, Position, Record
+from skyband.log.record_log import Consumer, Position, Record, RecordLog
 
-__all__ = ["read_range"]
+__all__ = ["read_all", "read_range"]
 
 _BATCH = 1_000
 _POLL_S = 1.0
@@ -33,3 +33,15 @@ def read_range(consumer: Consumer, at: Position, start: int, end: int) -> Iterat
             start = record.next_offset
             if record.offset < end:
                 yield record
+
+
+def read_all(log: RecordLog, topic: str) -> Iterator[Record]:
+    """Yield the records of a topic, partition after partition, up to where each ends now; raises as `read_range`."""
+    positions = [Position(topic, partition) for partition in range(log.partitions(topic))]
+    consumer = log.consumer()
+    try:
+        begins, ends = consumer.begin_offsets(positions), consumer.end_offsets(positions)
+        for at in positions:
+            yield from read_range(consumer, at, begins[at], ends[at])
+    finally:
+        consumer.close()
