@@ -209,9 +209,11 @@ class EngineStage:
         return found
 
     def _report(self, now_us: int) -> None:
+        since_us = now_us - self._reported_us
+        if not self._topics.progress or since_us < self._tuning.report_every_us:
+            return
         queries = sum(len(shard.uids()) for shard in self.shards.values())
-        every_us = self._tuning.report_every_us * max(1, queries // _QUERIES_A_REPORT)
-        if not self._topics.progress or now_us - self._reported_us < every_us:
+        if since_us < self._tuning.report_every_us * (queries // _QUERIES_A_REPORT):
             return
         self._reported_us = now_us
         for number, reporter in self._reporters.items():
