@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from services.runtime.embedded import EmbeddedKafka
 from skyband.errors import NotFoundError
 from skyband.files.definitions import load_definitions
-from skyband.log.read_all import read_all
+from skyband.log.read_range import read_all
 from skyband.model.source_rows import DeadLetter
 from tests.kafka.cluster import Cluster, until
 from tests.kafka.feed import Feed, write
