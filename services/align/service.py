@@ -11,7 +11,6 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.keeper import Fleet
 from services.runtime.process import Process
 from services.runtime.source_decoder import make_decoder
-from services.runtime.source_registry import RegistrySchemas
 from services.runtime.telemetry import get_logger
 from skyband.align.source import SourceKey
 from skyband.align.stage import AlignSettings, AlignStage
@@ -40,7 +39,7 @@ class ToldAlign(AlignStage):
 
 def align_loop(process: Process, settings: AlignServiceSettings) -> Callable[[threading.Event], None]:
     """Return what aligns all groups of the catalog, sharing them with other processes of this kind."""
-    schemas = RegistrySchemas(settings.registry) if settings.registry else None
+    schemas = settings.schemas()
     writer = process.settings.member or f"align-{socket.gethostname()}-{os.getpid()}"
 
     def build(resource: GroupResource) -> "ToldAlign":
@@ -57,6 +56,8 @@ def align_loop(process: Process, settings: AlignServiceSettings) -> Callable[[th
                 writer=writer,
                 batch_rows=settings.batch_rows,
                 flush_interval_us=settings.flush_ms * 1_000,
+                commit_interval_us=settings.commit_ms * 1_000,
+                poll_records=settings.poll_records,
                 progress_topic=PROGRESS_TOPIC,
             ),
         )

@@ -33,8 +33,9 @@ class Health:
 
     def ready(self) -> None:
         """Note that the process has begun its work."""
-        self._ready = True
-        self._tell()
+        if not self._ready:
+            self._ready = True
+            self._tell()
 
     def ill(self, part: str, why: str) -> bool:
         """Note what is wrong with a part; return whether that is news."""

@@ -1,12 +1,14 @@
 """Readers of Kafka: a Consumer of the record log on librdkafka."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 
 from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from services.runtime.kafka_admin import KafkaAdmin
+from services.runtime.kafka_bulk import Chunk, Event, KafkaBulk
 from services.runtime.kafka_clients import new_consumer
 from services.runtime.kafka_errors import MISSING, OUT_OF_RANGE, UNREACHABLE, Doing, cause_of, explain, lost_offset
 from services.runtime.kafka_names import KafkaNames
@@ -21,7 +23,10 @@ __all__ = ["MOST_NOTE_CHARACTERS", "KafkaConsumer"]
 
 MOST_NOTE_CHARACTERS = 1_000
 _MOST_MESSAGES = 1_000_000
+_MOST_IN_BULK = 50_000
 _COMMIT_PAUSE_S = 0.1
+# While a reader waits for the rows of sources, it looks so often for all else.
+_LOOK_EVERY_S = 0.02
 
 
 class KafkaConsumer:
@@ -50,6 +55,7 @@ class KafkaConsumer:
         self._reader = reader
         self._group = group
         self._consumer: Consumer | None = None
+        self._bulk: KafkaBulk | None = None
         self._member: Member | None = None
         self._fault: LogError | None = None
         self._watch = TopicWatch(admin, settings.metadata_refresh_s)
@@ -71,6 +77,7 @@ class KafkaConsumer:
         self._watch.begin(facts)
         self._reader.begin(list(facts))
         self._reader.cursors.update(starts)
+        self._take_over(list(starts))
         self._call(
             "read these partitions",
             lambda c: c.assign([self._part(position, offset) for position, offset in starts.items()]),
@@ -110,7 +117,7 @@ class KafkaConsumer:
         give_up_s = time.monotonic() + timeout_s
         most = min(max_records, _MOST_MESSAGES)
         while True:
-            records = self._read(self._consume(most, timeout_s))
+            records = self._read(most, timeout_s)
             self._fault = self._watch.look() or self._fault
             if not records:
                 self._raise_fault()
@@ -175,7 +182,34 @@ class KafkaConsumer:
         self._closed = True
         self._disconnect()
 
+    def __del__(self) -> None:
+        # A member that is given up without being closed can make librdkafka wait for its own end for ever.
+        with suppress(Exception):
+            self._disconnect()
+
     # Messages and faults
+
+    def _read(self, most: int, timeout_s: float) -> list[Record]:
+        """Return the records of what is there, else wait for something; take in the events that come along."""
+        messages = self._consume(most, timeout_s if self._bulk is None else 0.0)
+        chunks: list[Chunk] = []
+        events: list[Event] = []
+        if self._bulk is not None:
+            chunks, events = self._bulk.take(most, 0.0 if messages else min(timeout_s, _LOOK_EVERY_S))
+        good = messages
+        if any(map(Message.error, messages)):
+            good = [message for message in messages if message.error() is None]
+            events += [self._event(message, error) for message in messages if (error := message.error()) is not None]
+        try:
+            records = self._reader.read(good, chunks)
+        except BaseException:
+            self._go_back({self._position(message) for message in good} | {self._at(chunk) for chunk in chunks})
+            raise
+        if good or chunks:
+            self._reach.well()
+        for event in events:
+            self._take(event, records)
+        return records
 
     def _consume(self, most: int, timeout_s: float) -> list[Message]:
         """Return what is there, else wait for one message and return it with those that came along."""
@@ -197,42 +231,24 @@ class KafkaConsumer:
             raise self._fault from error
         return messages
 
-    def _read(self, messages: list[Message]) -> list[Record]:
-        """Return the records of messages, and take in the events among them."""
-        if not messages:
-            return []
-        errors = list(map(Message.error, messages))
-        good = messages
-        if any(errors):
-            good = [message for message, error in zip(messages, errors, strict=True) if error is None]
-        try:
-            records = self._reader.read(good)
-        except BaseException:
-            self._go_back(messages)
-            raise
-        self._reach.well()
-        if len(good) < len(messages):
-            for message, error in zip(messages, errors, strict=True):
-                if error is not None:
-                    self._take(message, error, records)
-        return records
-
-    def _take(self, message: Message, error: KafkaError, records: list[Record]) -> None:
+    def _take(self, event: Event, records: list[Record]) -> None:
         """Take in an event of a partition or of the whole consumer; faults are raised once the records are out."""
+        error = event.error
         code = error.code()
         if code == KafkaError._PARTITION_EOF:
-            record = self._reader.reach(self._position(message), message.offset() or 0)
+            record = self._reader.reach(self._at(event), event.offset)
             if record is not None:
                 records.append(record)
         elif code in UNREACHABLE or (error.retriable() and not error.fatal()):
             self._reach.note(error)
         elif self._fault is None:
-            self._fault = self._fault_of(message, error)
+            self._fault = self._fault_of(event)
 
-    def _fault_of(self, message: Message, error: KafkaError) -> LogError | None:
-        if message.topic() is None:
+    def _fault_of(self, event: Event) -> LogError | None:
+        error = event.error
+        if not event.topic:
             return explain(error, self._doing("read"))
-        position = self._position(message)
+        position = self._at(event)
         if error.code() in OUT_OF_RANGE:
             at = self._reader.cursors.get(position)
             return None if at is None else lost_offset(position.topic, position.partition, at, self._kept(position))
@@ -247,9 +263,9 @@ class KafkaConsumer:
         except LogError:
             return None
 
-    def _go_back(self, messages: list[Message]) -> None:
-        """Let the next poll read these messages again."""
-        for position in {self._position(message) for message in messages if message.topic() is not None}:
+    def _go_back(self, positions: Iterable[Position]) -> None:
+        """Let the next poll read these partitions from their cursors on again."""
+        for position in positions:
             cursor = self._reader.cursors.get(position)
             if cursor is not None:
                 part = self._part(position, cursor)
@@ -277,6 +293,7 @@ class KafkaConsumer:
             self._fault = self._fault or LogError(f"this member could not take its partitions: {error}")
             raise
         self._reader.cursors.update({position: starts[position] for position in positions})
+        self._take_over(positions)
         self._consumer.incremental_assign([self._part(position, starts[position]) for position in positions])
 
     def _on_revoke(self, consumer: Consumer, parts: list[TopicPartition]) -> None:
@@ -317,6 +334,13 @@ class KafkaConsumer:
 
     # The connection
 
+    def _take_over(self, positions: Sequence[Position]) -> None:
+        """Have the rows of sources brought in chunks; to be called before the partitions are assigned."""
+        for position in positions:
+            if self._reader.is_bulk(position.topic):
+                self._bulk = self._bulk or KafkaBulk(self._native, _MOST_IN_BULK)
+                self._bulk.add(self._names.topic(position.topic), position.partition)
+
     def _open(self, *, is_member: bool) -> Consumer:
         if self._consumer is None:
             self._consumer = new_consumer(
@@ -332,6 +356,9 @@ class KafkaConsumer:
 
     def _disconnect(self) -> None:
         consumer, self._consumer, self._member = self._consumer, None, None
+        bulk, self._bulk = self._bulk, None
+        if bulk is not None:
+            bulk.close()
         if consumer is not None:
             consumer.close()
 
@@ -381,8 +408,12 @@ class KafkaConsumer:
     def _part(self, position: Position, offset: int = OFFSET_INVALID, note: str = "") -> TopicPartition:
         return TopicPartition(self._names.topic(position.topic), position.partition, offset, note)
 
-    def _at(self, part: TopicPartition) -> Position:
+    def _at(self, part: TopicPartition | Chunk | Event) -> Position:
         return Position(self._names.topic_here(part.topic), part.partition)
 
     def _position(self, message: Message) -> Position:
         return Position(self._names.topic_here(message.topic() or ""), message.partition() or 0)
+
+    @staticmethod
+    def _event(message: Message, error: KafkaError) -> Event:
+        return Event(message.topic() or "", message.partition() or 0, message.offset() or 0, error)

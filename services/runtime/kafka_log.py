@@ -38,6 +38,11 @@ class KafkaLog:
         """Why Kafka cannot be reached, in one sentence, or None while it can."""
         return self._reach.trouble
 
+    @property
+    def has_answered(self) -> bool:
+        """Whether Kafka has ever been reached."""
+        return self._reach.has_answered
+
     def reading(self, decoders: Mapping[str, SourceDecoder]) -> "KafkaLog":
         """Return the same log, whose consumers read these topics as source rows."""
         log = object.__new__(KafkaLog)

@@ -36,6 +36,11 @@ class KafkaReach:
             return None if self._since is None else str(unreachable(self.bootstrap, self._detail))
 
     @property
+    def has_answered(self) -> bool:
+        """Whether a broker has ever answered."""
+        return self._has_answered
+
+    @property
     def detail(self) -> str:
         """What the last broken connection was said to suffer from, if anything."""
         with self._lock:

@@ -27,6 +27,9 @@ from skyband.errors import SkybandError
 
 __all__ = ["Process", "ProcessSettings", "run_process"]
 
+_KAFKA = "kafka"
+_LOOK_EVERY_S = 0.25
+
 Register = Callable[[grpc.aio.Server, asyncio.AbstractEventLoop], None]
 
 
@@ -34,7 +37,7 @@ class ProcessSettings(BaseSettings):
     """What every process reads from its environment, with the prefix SKYBAND_.
 
     `listen` is where it serves gRPC (port 0: any free one), `member` its stable name in consumer groups (empty: none),
-    `ready_file` a file that it writes when it is ready.
+    `ready_file` a file that it writes when it listens. Its health says whether it has reached Kafka.
     """
 
     model_config = SettingsConfigDict(env_prefix="SKYBAND_", frozen=True, extra="ignore")
@@ -80,14 +83,24 @@ class Process:
         ]
         for thread in threads:
             thread.start()
-        self.health.ready()
         self._say_ready()
-        self.stop.wait()
+        while not self.stop.wait(_LOOK_EVERY_S):
+            self._look_at_kafka()
         get_logger().info(PROCESS_STOPPING)
         for thread in threads:
             thread.join(self.settings.grace_s)
         self._server.stop(1.0)
         get_logger().info(PROCESS_STOPPED)
+
+    def _look_at_kafka(self) -> None:
+        """Be ready from the first answer of Kafka on, and ill while it is out of reach."""
+        trouble = self.log.trouble
+        if trouble is None:
+            self.health.well(_KAFKA)
+        else:
+            self.health.ill(_KAFKA, trouble)
+        if self.log.has_answered:
+            self.health.ready()
 
     def _guarded(self, loop: Callable[[threading.Event], None]) -> None:
         """Run a loop; the process ends when one of them does."""

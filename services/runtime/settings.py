@@ -46,7 +46,10 @@ class KafkaSettings(BaseSettings):
     delivery_timeout_s: float = Field(60.0, gt=0, description="How long a record may take to be stored")
     transaction_timeout_s: float = Field(60.0, gt=0, description="When Kafka ends a transaction that nobody ends")
     max_poll_interval_s: float = Field(300.0, ge=1, description="How rarely a member may poll and stay in its group")
-    metadata_refresh_s: float = Field(5.0, gt=0, description="How often to look for new partitions and lost topics")
+    session_timeout_s: float = Field(
+        15.0, ge=6, description="How long a member that is silent, or restarts, keeps its partitions"
+    )
+    metadata_refresh_s: float = Field(3.0, gt=0, description="How often to look for new partitions and lost topics")
     fetch_wait_s: float = Field(0.1, ge=0, description="How long brokers hold back an empty answer to a reader")
     linger_s: float = Field(0.002, ge=0, description="How long records wait for others to be sent with")
     consumer_queue_bytes: int = Field(64 * MIB, ge=MIB, description="Most that one reader fetches ahead")

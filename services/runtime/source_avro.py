@@ -1,11 +1,11 @@
 """Avro records of users' topics: flat ones in bulk, all others record by record, plain or framed as Confluent does.
 
-A record must be used up to its last byte. What the kernel refuses stays refused; fastavro is then asked for words.
+A record must be used up to its last byte; one that is none has no bytes, and no record of a schema is that short. What
+the kernel refuses stays refused; fastavro is then asked for words.
 """
 
 import io
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from fastavro import schemaless_reader
 
+from services.runtime.payloads import Payloads
 from services.runtime.source_avro_kernel import decode_flat
 from services.runtime.source_avro_schema import read_schema
 from services.runtime.source_cells import Cells
@@ -22,41 +23,10 @@ from services.runtime.source_times import text_times
 from skyband.errors import InputError
 from skyband.model.source_rows import Reason, SourceRows
 
-__all__ = ["AvroDecoder", "AvroRecords", "ConfluentDecoder", "Joined"]
+__all__ = ["AvroDecoder", "AvroRecords", "ConfluentDecoder"]
 
 _FRAME_BYTES = 5
 _LONGEST_WHOLE = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Records, no bytes in place of none (no record of a schema is that short), and joined with int64[n] ends."""
-
-    values: Sequence[bytes]
-    data: bytes
-    ends: npt.NDArray[np.int64]
-
-    @classmethod
-    def of(cls, values: Sequence[bytes | None]) -> "Joined":
-        """Return records joined. Cost: 40 to 50 ns a record."""
-        present = cast(Sequence[bytes], values)
-        try:
-            data = b"".join(present)
-        except TypeError:
-            present = [value or b"" for value in values]
-            data = b"".join(present)
-        return cls(present, data, np.cumsum(np.fromiter(map(len, present), np.int64, len(present))))
-
-    def schema_ids(self) -> npt.NDArray[np.int64]:
-        """Return the schema ids that stand before the records, -1 where there is none."""
-        starts = np.concatenate(([0], self.ends[:-1]))
-        is_framed = self.ends - starts >= _FRAME_BYTES
-        starts[~is_framed] = 0
-        data = np.frombuffer(self.data.ljust(_FRAME_BYTES, b"\xff"), np.uint8)
-        ids = np.zeros(len(starts), np.int64)
-        for place in range(1, _FRAME_BYTES):
-            ids = ids << 8 | data[starts + place]
-        return np.where(is_framed & (data[starts] == 0) & (ids < 2**31), ids, -1)
 
 
 class AvroRecords:
@@ -68,18 +38,18 @@ class AvroRecords:
         self._cells = Cells(roles, self._schema.scale)
         self._skipped = skipped
 
-    def columns(self, records: Joined) -> Columns:
+    def columns(self, records: Payloads) -> Columns:
         """Return all records in columns. Cost: about 40 ns a flat record, else 3 to 10 us."""
         plan = self._schema.plan
         if plan is None:
-            return self._cells.columns([self._read(value)[0] for value in records.values])
+            return self._cells.columns([self._read(value or b"")[0] for value in records])
         data, ends, count = records.data, records.ends, len(records.ends)
         found = Columns.refused(count, len(self._roles.values), Reason.ACCEPTED)
         id_bytes = np.empty(len(data) + count * _LONGEST_WHOLE * plan.has_whole_id, np.uint8)
         text_bytes = np.empty(len(data) * plan.has_text_time, np.uint8)
         text_ends = np.empty(count, np.int64)
         decode_flat(
-            np.frombuffer(data, np.uint8),
+            data,
             ends,
             self._skipped,
             plan.fields,
@@ -142,10 +112,10 @@ class AvroDecoder:
         self,
         offsets: npt.NDArray[np.int64],
         timestamps_us: npt.NDArray[np.int64],
-        values: Sequence[bytes | None],
+        values: Payloads,
     ) -> SourceRows:
         """Return the records of a chunk as rows."""
-        columns = self._records.columns(Joined.of(values))
+        columns = self._records.columns(values)
         return source_rows(
             self._roles,
             offsets,
@@ -172,28 +142,27 @@ class ConfluentDecoder:
         self,
         offsets: npt.NDArray[np.int64],
         timestamps_us: npt.NDArray[np.int64],
-        values: Sequence[bytes | None],
+        values: Payloads,
     ) -> SourceRows:
         """Return the records of a chunk as rows, whatever schemas they have."""
-        records = Joined.of(values)
-        ids = records.schema_ids()
+        ids = _schema_ids(values)
         parts = []
         used: dict[int, AvroRecords | str] = {}
         for schema_id in np.unique(ids).tolist():
             where = np.flatnonzero(ids == schema_id)
             is_all = len(where) == len(ids)
-            chosen = records if is_all else Joined.of([records.values[row] for row in where.tolist()])
+            chosen = values if is_all else values.at(where)
             columns, used[schema_id] = self._columns(schema_id, chosen)
             parts.append((where, columns))
         columns = in_order(parts) if parts else Columns.refused(0, len(self._roles.values), Reason.ACCEPTED)
 
         def explain(index: int) -> str:
             found = used[int(ids[index])]
-            return found if isinstance(found, str) else found.explain(records.values[index])
+            return found if isinstance(found, str) else found.explain(values[index] or b"")
 
         return source_rows(self._roles, offsets, timestamps_us, values, columns, explain)
 
-    def _columns(self, schema_id: int, records: Joined) -> tuple[Columns, AvroRecords | str]:
+    def _columns(self, schema_id: int, records: Payloads) -> tuple[Columns, AvroRecords | str]:
         """Return records of one schema in columns, and what decoded them or why nothing could."""
         count, width = len(records.ends), len(self._roles.values)
         if schema_id < 0:
@@ -216,6 +185,18 @@ class ConfluentDecoder:
         except InputError as error:
             self._known[schema_id] = f"schema {schema_id}: {error}"
         return self._known[schema_id]
+
+
+def _schema_ids(records: Payloads) -> npt.NDArray[np.int64]:
+    """Return the schema ids that stand before records, -1 where there is none."""
+    starts = records.ends - np.diff(records.ends, prepend=0)
+    is_framed = records.ends - starts >= _FRAME_BYTES
+    starts[~is_framed] = 0
+    data = records.data if len(records.data) >= _FRAME_BYTES else np.full(_FRAME_BYTES, 0xFF, np.uint8)
+    ids = np.zeros(len(starts), np.int64)
+    for place in range(1, _FRAME_BYTES):
+        ids = ids << 8 | data[starts + place]
+    return np.where(is_framed & (data[starts] == 0) & (ids < 2**31), ids, -1)
 
 
 def _hint(value: bytes) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from services.runtime.payloads import Payloads
 from services.runtime.source_times import UNIT_SCALES
 from skyband.model.source_rows import Reason, SourceRows
 from skyband.model.stream import Stream, TimeUnit
@@ -89,7 +90,7 @@ def source_rows(
     roles: Roles,
     offsets: npt.NDArray[np.int64],
     timestamps_us: npt.NDArray[np.int64],
-    values: Sequence[bytes | None],
+    values: Payloads,
     columns: Columns,
     explain: Callable[[int], str],
 ) -> SourceRows:

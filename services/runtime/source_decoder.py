@@ -14,12 +14,12 @@ A record without value (a tombstone), and one that is longer than its schema say
 """
 
 import json
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from services.runtime.payloads import Payloads
 from services.runtime.source_avro import AvroDecoder, ConfluentDecoder
 from services.runtime.source_columns import Roles
 from services.runtime.source_json import JsonDecoder
@@ -38,7 +38,7 @@ class SourceDecoder(Protocol):
         self,
         offsets: npt.NDArray[np.int64],
         timestamps_us: npt.NDArray[np.int64],
-        values: Sequence[bytes | None],
+        values: Payloads,
     ) -> SourceRows:
         """Return n records as rows; a timestamp below 0 is none.
 

@@ -28,11 +28,14 @@ class BatchWriter:
         consumer: Consumer,
         topic: str,
         dead_letter_topic: str,
+        commit_interval_us: int,
     ) -> None:
         self._log = log
         self._producer = producer
         self._topic = topic
         self._dead_letter_topic = dead_letter_topic
+        self._commit_interval_us = commit_interval_us
+        self._committed_us: int | None = None
         self.outbox = Outbox(producer)
         self.commits = Commits(consumer)
 
@@ -47,19 +50,23 @@ class BatchWriter:
         self.commits.state({positions[key]: aligner.reached(key) for key in aligner.keys})
 
     def deliver(self, now_us: int) -> bool:
-        """Send what waits and, if that is all, commit behind it. Return False if the log is too full to take it."""
+        """Send what waits and, if that is all and it is time, commit behind it.
+
+        Return False if the log is too full to take it.
+        """
         if not self.outbox.send(now_us):
             return False
-        if self.commits.is_due:
+        is_time = self._committed_us is None or now_us - self._committed_us >= self._commit_interval_us
+        if self.commits.is_due and (is_time or self.commits.is_urgent):
             self._producer.flush()
-            self._commit()
+            self._commit(now_us)
         return True
 
     def deliver_patiently(self, now_us: int) -> bool:
         """Deliver, also if that takes flushes in between. Return False if the log stays full: nothing is committed."""
         if not self.outbox.store(now_us):
             return False
-        self._commit()
+        self._commit(now_us)
         return True
 
     def report(self, topic: str, report: object, now_us: int) -> None:
@@ -67,6 +74,7 @@ class BatchWriter:
         with suppress(CapacityError):
             self._producer.send(topic, 0, report, timestamp_us=now_us)
 
-    def _commit(self) -> None:
+    def _commit(self, now_us: int) -> None:
+        self._committed_us = now_us
         with suppress(CommitRefusedError):
             self.commits.commit()

@@ -33,6 +33,11 @@ class Commits:
         """Whether anything was stated since the last commit."""
         return bool(self._stated)
 
+    @property
+    def is_urgent(self) -> bool:
+        """Whether a start was stated that must be committed before its partition brings anything."""
+        return any(self._committed.get(position) is None for position in self._stated)
+
     def begin(self, position: Position, start: SourceStart, *, is_committed: bool) -> None:
         """Take a source partition; a start that is not committed yet is stated: from now on it is fixed."""
         self._committed[position] = start if is_committed else None

@@ -95,7 +95,9 @@ class AlignStage:
         self._aligner = Aligner(group, generation, shards, {}, writer=its.writer, max_rows=its.max_rows)
         self._producer = log.producer()
         self._consumer = log.consumer(consumer_group(group.name, generation))
-        self._writer = BatchWriter(log, self._producer, self._consumer, self._topic, its.dead_letter_topic)
+        self._writer = BatchWriter(
+            log, self._producer, self._consumer, self._topic, its.dead_letter_topic, its.commit_interval_us
+        )
         self._pauses = Pauses(self._consumer)
         self._reports = SourceReports(group, generation, its.writer)
         self._frontiers: FrontierReader | None = None
@@ -179,7 +181,8 @@ class AlignStage:
 
     def close(self) -> None:
         """Flush and leave; raises CapacityError if the log is too full to take what waits."""
-        if not self.flush():
+        self._make_batches()
+        if not self._writer.deliver_patiently(self._clock.now_us()):
             waiting = len(self._writer.outbox)
             raise CapacityError(f"topic {self._topic!r} is full; {waiting} batches of it are not written")
         self._consumer.close()

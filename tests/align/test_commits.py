@@ -33,6 +33,14 @@ def test_only_what_moved_is_committed_and_a_new_start_at_once() -> None:
     assert log.committed == {A: 9, B: 0}
 
 
+def test_only_the_start_of_a_new_partition_cannot_wait() -> None:
+    its = begun(FakeLog({}))
+    assert its.is_urgent
+    its.commit()
+    its.state({A: SourceStart(9, 3, 3), B: SourceStart(4)})
+    assert (its.is_due, its.is_urgent) == (True, False)
+
+
 def test_times_that_move_without_an_offset_are_committed_too() -> None:
     log = FakeLog({})
     its = begun(log)

@@ -96,6 +96,27 @@ def test_offsets_are_committed_only_behind_the_flush_of_what_they_brought() -> N
     assert not stage.step()
 
 
+def test_commits_wait_for_their_interval_and_batches_do_not() -> None:
+    log, clock = new_log(), ManualClock()
+    stage = new_stage(log, clock, batch_rows=1, commit_interval_us=500)
+    put(log, (0, 0), Row(0, 1))
+    stage.step()
+    assert log.journal == [f"send {TOPIC}", "flush", "commit"]
+    put(log, (0, 0), Row(1, 2))
+    clock.advance(499)
+    stage.step()
+    stage.step()
+    assert log.journal[3:] == [f"send {TOPIC}"]
+    clock.advance(1)
+    stage.step()
+    assert log.journal[4:] == ["flush", "commit"]
+    assert log.committed == {SOURCES[0, 0]: 2}
+    put(log, (0, 0), Row(2, 3))
+    stage.step()
+    stage.close()
+    assert log.committed == {SOURCES[0, 0]: 3}
+
+
 def test_rows_flush_by_number_by_interval_and_on_demand() -> None:
     log, clock = new_log(), ManualClock()
     stage = new_stage(log, clock, batch_rows=3, flush_interval_us=50)

@@ -12,6 +12,7 @@ from confluent_kafka.cimpl import NewPartitions
 
 from services.runtime.kafka_consumer import KafkaConsumer
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.payloads import Payloads
 from services.runtime.settings import KafkaSettings
 from skyband.log.commit_refused import CommitRefusedError
 from skyband.log.record_log import Committed, Position, Record
@@ -38,7 +39,7 @@ class RawRows:
         self,
         offsets: npt.NDArray[np.int64],
         timestamps_us: npt.NDArray[np.int64],
-        values: Sequence[bytes | None],
+        values: Payloads,
     ) -> SourceRows:
         rows = len(values)
         return SourceRows(
@@ -151,5 +152,12 @@ class Reader:
                 self.seen.append(record.value)
 
     def leave(self) -> None:
-        self.consumer.commit(self.next)
+        """Commit, once no partitions are on the move, and go."""
+        for _ in moments():
+            try:
+                self.consumer.commit(self.next)
+            except CommitRefusedError:
+                self.poll()
+            else:
+                break
         self.consumer.close()

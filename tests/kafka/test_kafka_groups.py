@@ -92,7 +92,7 @@ def test_new_partitions_are_found_within_5_seconds(log: KafkaLog, topic_name: st
     producer.flush()
     poll_until([reader], lambda: reader.seen == ["new"])
     # By default librdkafka looks every 5 minutes. The other seconds are for the members to agree, and busy machines.
-    assert log.settings.metadata_refresh_s == 5.0
+    assert log.settings.metadata_refresh_s == 3.0
     assert time.monotonic() - began < 10.0
     assert partitions(reader) == [6]
     reader.leave()

@@ -1,7 +1,5 @@
 """The record log on a real Kafka: topics, records, offsets and commits."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -9,6 +7,7 @@ from confluent_kafka import Producer
 
 from services.runtime.embedded import EmbeddedKafka
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.payloads import Payloads
 from skyband.errors import LogError
 from skyband.log.record_log import Committed, Position, Record, RecordLog
 from skyband.model.source_rows import SourceRows
@@ -258,7 +257,7 @@ def test_what_a_decoder_could_not_decode_yet_comes_again(log: KafkaLog, topic_na
             self,
             offsets: npt.NDArray[np.int64],
             timestamps_us: npt.NDArray[np.int64],
-            values: Sequence[bytes | None],
+            values: Payloads,
         ) -> SourceRows:
             self.calls += 1
             if self.calls in (2, 3):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from services.produce.encode import make_encoder
+from services.runtime.payloads import Payloads
 from services.runtime.source_decoder import make_decoder
 from skyband.errors import DefinitionError
 from skyband.model.stream_form import read_stream
@@ -47,7 +48,7 @@ def test_every_format_reads_back(document: dict[str, object], step_us: int) -> N
     values = [1.5, -2.25][: len(stream.attributes)]
     encode = make_encoder(stream)
     written = [encode("m1", NOON, values), encode("größe 2", NOON + 3_000_000, values)]
-    rows = make_decoder(stream).decode(np.arange(2), np.array([5, 6]), written)
+    rows = make_decoder(stream).decode(np.arange(2), np.array([5, 6]), Payloads.of(written))
     assert rows.reason.tolist() == [0, 0]
     assert rows.values.tolist() == [values, values]
     assert rows.id_bytes.tobytes().decode() == "m1größe 2"

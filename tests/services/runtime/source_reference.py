@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from fastavro import parse_schema, schemaless_reader, schemaless_writer
 
+from services.runtime.payloads import Payloads
 from services.runtime.source_decoder import SourceDecoder
 from skyband.model.source_rows import SourceRows
 from skyband.model.stream import Attribute, Fields, Format, Stream, TimeUnit
@@ -45,7 +46,7 @@ def encode(schema: Any, value: Any) -> bytes:
 
 def decode(decoder: SourceDecoder, values: Sequence[bytes | None], timestamp_us: int = 7) -> SourceRows:
     count = len(values)
-    rows = decoder.decode(np.arange(count) + 5, np.full(count, timestamp_us), values)
+    rows = decoder.decode(np.arange(count) + 5, np.full(count, timestamp_us), Payloads.of(values))
     _check(rows, values)
     return rows
 

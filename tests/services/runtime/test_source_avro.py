@@ -11,7 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from services.runtime.source_avro import AvroRecords, Joined
+from services.runtime.payloads import Payloads
+from services.runtime.source_avro import AvroRecords
 from services.runtime.source_columns import Roles
 from services.runtime.source_decoder import default_schema, make_decoder
 from services.runtime.source_times import UNIT_SCALES, real_time, whole_time
@@ -236,7 +237,7 @@ def test_the_bulk_path_and_the_path_record_by_record_agree(case: tuple[Any, list
     slow = AvroRecords(json.dumps(schema), Roles.of(of_two(schema)))
     slow._schema = replace(slow._schema, plan=None)
     rows = decode(make_decoder(of_two(schema)), values)
-    a, b = quick.columns(Joined.of(values)), slow.columns(Joined.of(values))
+    a, b = quick.columns(Payloads.of(values)), slow.columns(Payloads.of(values))
     assert a.reason.tolist() == b.reason.tolist() == rows.reason.tolist()
     good = a.reason == 0
     assert a.time_us[good].tolist() == b.time_us[good].tolist()

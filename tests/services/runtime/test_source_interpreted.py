@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from services.runtime.payloads import Payloads
 from services.runtime.source_decoder import make_decoder
 from skyband.model.stream import TimeUnit
 from tests.services.runtime.source_reference import encode, record, stream
@@ -75,7 +76,7 @@ def digest() -> str:
             values.append(value)
         for unit in (TimeUnit.US, TimeUnit.MS, TimeUnit.S):
             decoder = make_decoder(stream(unit=unit, schema=schema))
-            rows = decoder.decode(np.arange(len(values)), np.zeros(len(values), np.int64), values)
+            rows = decoder.decode(np.arange(len(values)), np.zeros(len(values), np.int64), Payloads.of(values))
             good = rows.reason == 0
             assert 5 < np.count_nonzero(good) < 140
             times, numbers = rows.event_time_us[good], rows.values[good]
