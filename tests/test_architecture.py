@@ -20,8 +20,9 @@ STAGES = ("align", "sketch", "engine", "fanout", "control")
 OTHER_SERVICES = {"runtime", "serve", "up", "produce", "doctor", "dead_letters"}
 SERVICE_FILES = ("README.md", "__main__.py", "settings.py", "events.py")
 
-# What the packages may import beyond the standard library and skyband itself; all others only numpy and numba.
-COLUMNS = {"numpy", "numba"}
+# What the packages may import beyond the standard library and skyband itself; all others only numpy, and numba with
+# what it writes code by.
+COLUMNS = {"numpy", "numba", "llvmlite"}
 MORE_IMPORTS = {
     "files": {"yaml", "pyarrow", "pandas", "polars"},
     "client": {"grpc", "google", "stamina"},

@@ -5,7 +5,7 @@ view, the same window size).
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -47,8 +47,7 @@ def ranking_key(bound: BoundQuery) -> RankingKey:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """Rankings of several queries over shared rows: query q's are ``ranking[starts[q]:starts[q + 1]]``, best first.
 
     Columns of the rows: slot int32, rank score float64, bits of the columns present int64, values float64[n, columns].
@@ -66,6 +65,7 @@ class Ranking(Protocol):
     """What the shard asks of a ranking."""
 
     bound: BoundQuery
+    attribute_names: tuple[str, ...]
     changed: ChangedObjects
 
     def leave(self, low: int) -> None:
@@ -104,6 +104,7 @@ class SkybandRanking:
 
     def __init__(self, bound: BoundQuery, store: WindowStore) -> None:
         self.bound = bound
+        self.attribute_names = tuple(column.name for column in bound.columns)
         self._skyband = Skyband(store, pose(bound, store.layout), bound.score.stack_size)
         self.changed = self._skyband.changed
         self._k = 0
@@ -149,6 +150,7 @@ class ViewRanking:
 
     def __init__(self, bound: BoundQuery, store: WindowStore) -> None:
         self.bound = bound
+        self.attribute_names = tuple(column.name for column in bound.columns)
         self._view = View(store, pose(bound, store.layout), bound.score.stack_size)
         self.changed = self._view.changed
         self._k = 0

@@ -352,19 +352,26 @@ class Shard:
             used, places = np.unique(ranked.ranking, return_inverse=True)
             renumbered = places.astype(np.int32)
         bound, by_row = ranking.bound, store.layout.by_row
-        shown = gather(used, ranked.slot, ranked.rank, ranked.present, ranked.values, descending=bound.descending)
+        shown = gather(
+            store.objects,
+            used,
+            ranked.slot,
+            ranked.rank,
+            ranked.present,
+            ranked.values,
+            descending=bound.descending,
+        )
         slots = shown.slots
-        id_bytes, id_ends = store.objects.ids(slots)
         return PartialBatch(
             group=self.group.name,
             generation=self.generation,
             shard=self.shard,
             descending=bound.descending,
-            attribute_names=tuple(column.name for column in bound.columns),
+            attribute_names=ranking.attribute_names,
             evaluations=told,
             ranking=renumbered,
-            id_bytes=id_bytes,
-            id_ends=id_ends,
+            id_bytes=shown.id_bytes,
+            id_ends=shown.id_ends,
             score=shown.score,
             event_time_us=store.event_times(slots) if by_row else np.zeros(0, np.int64),
             sequence=store.objects.arrays.records[slots, 3] if by_row else np.zeros(len(slots), np.int64),

@@ -16,7 +16,18 @@ from numba import njit
 
 from skyband.structures.array_types import Bytes, Indexes, Ints
 
-__all__ = ["MAX_ID_BYTES", "ObjectArrays", "ObjectTable", "add_object", "find_object", "id_before", "remove_object"]
+__all__ = [
+    "MAX_ID_BYTES",
+    "ObjectArrays",
+    "ObjectTable",
+    "add_object",
+    "copy_ids",
+    "find_object",
+    "id_before",
+    "remove_object",
+    "seek_hash",
+    "seek_object",
+]
 
 MAX_ID_BYTES = (1 << 20) - 1
 _PREFIX = 7
@@ -85,23 +96,40 @@ def _same_id(arrays: ObjectArrays, slot: int, id_bytes: Bytes, start: int, stop:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def find_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop: int) -> int:
-    """Return the slot of the id ``id_bytes[start:stop]`` with hash `tag`, or -1. Cost O(1) expected."""
+def seek_hash(arrays: ObjectArrays, at: int, tag: int) -> int:
+    """Return the first place in the index, from `at` on, that holds the hash `tag` or is a gap."""
     mask = len(arrays.table) - 1
-    prefix0 = _prefix(id_bytes, start, stop)
-    at = tag & mask
-    while arrays.table[at, 1] >= 0:
-        if arrays.table[at, 0] == tag:
-            slot = arrays.table[at, 1]
-            if _same_id(arrays, slot, id_bytes, start, stop, prefix0):
-                return slot
+    while arrays.table[at, 1] >= 0 and arrays.table[at, 0] != tag:
         at = (at + 1) & mask
-    return -1
+    return at
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def add_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop: int, indexed: bool) -> int:
-    """Give a new slot to an id that has none; room must have been reserved. Cost O(length of the id)."""
+def seek_object(arrays: ObjectArrays, at: int, tag: int, id_bytes: Bytes, start: int, stop: int) -> int:
+    """Return the place in the index of the id ``id_bytes[start:stop]``, or the gap where it would be put.
+
+    The search begins at `at`: where its hash `tag` begins to look, or what `seek_hash` found since the last removal.
+    """
+    prefix0 = _prefix(id_bytes, start, stop)
+    at = seek_hash(arrays, at, tag)
+    while arrays.table[at, 1] >= 0 and not _same_id(arrays, arrays.table[at, 1], id_bytes, start, stop, prefix0):
+        at = seek_hash(arrays, (at + 1) & (len(arrays.table) - 1), tag)
+    return at
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def find_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop: int) -> int:
+    """Return the slot of the id ``id_bytes[start:stop]`` with hash `tag`, or -1. Cost O(1) expected."""
+    at = seek_object(arrays, tag & (len(arrays.table) - 1), tag, id_bytes, start, stop)
+    return int(arrays.table[at, 1])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def add_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop: int, gap: int) -> int:
+    """Give a new slot to an id that has none, and list it in the index at `gap`, which `seek_object` found (-1: not).
+
+    Room must have been reserved. Cost O(length of the id).
+    """
     counts = arrays.counts
     if counts[FREE] > 0:
         counts[FREE] -= 1
@@ -118,13 +146,9 @@ def add_object(arrays: ObjectArrays, tag: int, id_bytes: Bytes, start: int, stop
     arrays.records[slot, 1] = _prefix(id_bytes, start + _PREFIX, stop)
     arrays.records[slot, 2] = (used << 20) | length
     arrays.records[slot, 3] = tag
-    if indexed:
-        mask = len(arrays.table) - 1
-        at = tag & mask
-        while arrays.table[at, 1] >= 0:
-            at = (at + 1) & mask
-        arrays.table[at, 0] = tag
-        arrays.table[at, 1] = slot
+    if gap >= 0:
+        arrays.table[gap, 0] = tag
+        arrays.table[gap, 1] = slot
     return slot
 
 
@@ -197,23 +221,24 @@ def _move_ids(arrays: ObjectArrays, into: Bytes) -> None:
     arrays.counts[USED] = used
 
 
-@njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _ends_of_ids(records: Ints, slots: Indexes, ends: Ints) -> int:
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def copy_ids(records: Ints, arena: Bytes, slots: Indexes, into: Bytes, ends: Ints) -> int:
+    """Write where the ids of `slots` end, and the ids to `into` if they fit; return how many bytes they are."""
     used = 0
     for i in range(len(slots)):
         used += records[slots[i], 2] & MAX_ID_BYTES
         ends[i] = used
+    if used <= len(into):
+        for i in range(len(slots)):
+            place = records[slots[i], 2]
+            length = place & MAX_ID_BYTES
+            _copy_id(arena, place >> 20, length, into, ends[i] - length)
     return used
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _copy_ids(records: Ints, arena: Bytes, slots: Indexes, into: Bytes) -> None:
-    used = 0
-    for i in range(len(slots)):
-        place = records[slots[i], 2]
-        length, start = place & MAX_ID_BYTES, place >> 20
-        _copy_id(arena, start, length, into, used)
-        used += length
+def _copy_ids(records: Ints, arena: Bytes, slots: Indexes, into: Bytes, ends: Ints) -> int:
+    return copy_ids(records, arena, slots, into, ends)
 
 
 class ObjectTable:
@@ -277,9 +302,11 @@ class ObjectTable:
     def ids(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Return the ids of live `slots` as an arena and their ends in it."""
         arrays = self._arrays
-        ends = np.empty(len(slots), np.int64)
-        into = np.empty(_ends_of_ids(arrays.records, slots, ends), np.uint8)
-        _copy_ids(arrays.records, arrays.arena, slots, into)
+        ends, into = np.empty(len(slots), np.int64), np.empty(0, np.uint8)
+        size = int(_copy_ids(arrays.records, arrays.arena, slots, into, ends))
+        if size:
+            into = np.empty(size, np.uint8)
+            _copy_ids(arrays.records, arrays.arena, slots, into, ends)
         return into, ends
 
     def _live_bytes(self) -> int:

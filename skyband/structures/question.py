@@ -10,14 +10,18 @@ from skyband.model.binding import BoundQuery
 from skyband.model.score import Opcode
 from skyband.model.stream import Aggregate
 from skyband.structures.array_types import Floats, Indexes
+from skyband.structures.prefetch import prefetch
 from skyband.structures.store_arrays import StoreArrays
-from skyband.structures.window_kernels import BEST, COUNT, FIRST, LATEST, MAX, MIN, SUM, TOUCHED
+from skyband.structures.window_kernels import BEST, COUNT, FIRST, LATEST, MAX, MIN, SUM
 from skyband.structures.window_store import Layout
 
-__all__ = ["TOUCHED_TOGETHER", "Question", "pose", "read_object", "touch_objects"]
+__all__ = ["FETCHED_TOGETHER", "Question", "fetch_entries", "fetch_objects", "pose", "read_object"]
 
 # Objects whose cache misses overlap.
-TOUCHED_TOGETHER = 64
+FETCHED_TOGETHER = 64
+
+# Of the narrowest cells; of wider ones each is fetched at most a few times.
+_CELLS_A_LINE = 4
 
 
 class Question(NamedTuple):
@@ -138,18 +142,29 @@ def _combine(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def touch_objects(store: StoreArrays, question: Question, slots: Indexes, first: int, last: int) -> None:
-    """Bring into the cache what reading slots [first, last) will need: one miss after another would cost 40 ns each."""
-    touched = 0
+def fetch_objects(store: StoreArrays, question: Question, slots: Indexes, first: int, last: int) -> None:
+    """Fetch what reading slots [first, last) will need: one miss after another would cost 40 ns each."""
     for column in range(len(question.streams)):
         stream = question.streams[column]
         for i in range(first, last):
-            touched += store.chains[slots[i], stream, 0] & 1
+            prefetch(store.chains, (slots[i], stream, 0))
+    for column in range(len(question.streams)):
+        stream = question.streams[column]
         for i in range(first, last):
+            slot = slots[i]
             block, head, mask = (
-                store.chains[slots[i], stream, 0],
-                store.chains[slots[i], stream, 1],
-                store.chains[slots[i], stream, 3] - 1,
+                store.chains[slot, stream, 0],
+                store.chains[slot, stream, 1],
+                store.chains[slot, stream, 3] - 1,
             )
-            touched += store.ticks[block + (head & mask), 0] & 1
-    store.counts[TOUCHED] = touched
+            prefetch(store.ticks, (block + (head & mask), 0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def fetch_entries(store: StoreArrays, question: Question, slot: int) -> None:
+    """Fetch all that reading `slot` will need of chains longer than a cache line; its chains must be there."""
+    for column in range(len(question.streams)):
+        chain = store.chains[slot, question.streams[column]]
+        mask = chain[3] - 1
+        for j in range(_CELLS_A_LINE, chain[2], _CELLS_A_LINE):
+            prefetch(store.ticks, (chain[0] + ((chain[1] + j) & mask), 0))

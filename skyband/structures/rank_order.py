@@ -10,7 +10,7 @@ from numba import njit
 from skyband.structures.array_types import Floats, Indexes, Ints
 from skyband.structures.object_table import ObjectArrays, id_before
 
-__all__ = ["heap_offer", "order_ties", "ranks_before", "sort_by_rank"]
+__all__ = ["heap_offer", "order_ties", "pop_best", "ranks_before", "sort_by_rank", "stack_by_rank"]
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
@@ -85,6 +85,51 @@ def _sink(
             return
         order[first + root], order[first + child] = order[first + child], order[first + root]
         root = child
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def stack_by_rank(objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, tick: Ints, order: Indexes) -> None:
+    """Make `order` a heap of the candidates [0, len(order)), from which `pop_best` takes them. Cost O(n)."""
+    for i in range(len(order)):
+        order[i] = i
+    for root in range(len(order) // 2 - 1, -1, -1):
+        _sink_rank(objects, by_row, rank, slot, tick, order, root, len(order))
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def pop_best(
+    objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, tick: Ints, order: Indexes, size: int
+) -> None:
+    """Move the best of the heap order[:size] to its end: what is popped stands there, the best last. Cost O(log n)."""
+    order[0], order[size - 1] = order[size - 1], order[0]
+    _sink_rank(objects, by_row, rank, slot, tick, order, 0, size - 1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _sink_rank(
+    objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, tick: Ints, order: Indexes, root: int, size: int
+) -> None:
+    moved = order[root]
+    while True:
+        child = 2 * root + 1
+        if child >= size:
+            break
+        at = order[child]
+        if child + 1 < size and _rank_before(objects, by_row, rank, slot, tick, order[child + 1], at):
+            child += 1
+            at = order[child]
+        if not _rank_before(objects, by_row, rank, slot, tick, at, moved):
+            break
+        order[root] = at
+        root = child
+    order[root] = moved
+
+
+@njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+def _rank_before(objects: ObjectArrays, by_row: bool, rank: Floats, slot: Indexes, tick: Ints, a: int, b: int) -> bool:
+    if rank[a] != rank[b]:
+        return rank[a] > rank[b]
+    return _tie_before(objects, by_row, slot, tick, a, b)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)

@@ -14,7 +14,8 @@ attribute is steady, only rise. What is left is the skyband, about K(1 + ln(W/K)
           └──────────── tick
 
 A *sweep* throws out the dominated; between sweeps some of them wait, at most a quarter of the rest and a few, which
-changes no answer: a ranking puts in order whatever it reads.
+changes no answer: a ranking puts in order what it reads of all of them. The first of the instances held descend in
+tick, as the last sweep left them; those that wait stand behind and are sorted when the next sweep comes.
 
 Initial state: empty. Invariant: after a sweep instances descend in tick, and none is dominated by K distinct objects.
 Sources: Shen, Cheema et al., TKDE 2014 (one skyband for many queries); Haghani et al., CIKM 2009, sec. 3 (instances).
@@ -33,22 +34,20 @@ from skyband.structures.instance_kernels import (
     LOST,
     NOT_FINITE,
     OLDEST,
+    ROOM,
+    SORTED,
     STEPS,
     Instances,
-    prune,
-    read,
-    renew,
 )
 from skyband.structures.question import Question
 from skyband.structures.rank_order import sort_by_rank
+from skyband.structures.skyband_kernels import Workplace, read, refresh
 from skyband.structures.window_store import WindowStore
 
 __all__ = ["Skyband"]
 
 # Instances between two sweeps: enough for the changes of a usual slide, few enough for the second cache.
 _CAPACITY = 4096
-# Instances beyond a quarter that may wait for the next sweep.
-_SLACK = 16
 
 
 class Skyband:
@@ -56,22 +55,27 @@ class Skyband:
 
     def __init__(self, store: WindowStore, question: Question, stack_size: int) -> None:
         self._store = store
-        self._question = question
-        self._stack = np.empty(stack_size, np.float64)
+        self._question = tuple(question)
+        self._columns = len(question.streams)
         self._by_row = store.layout.by_row
         self.changed = ChangedObjects(store)
         self._instances = self._make(_CAPACITY)
         self._spare = self._make(_CAPACITY)
-        self._stair_ticks = np.zeros(_CAPACITY, np.int64)
-        self._stair_ranks = np.zeros(_CAPACITY, np.float64)
-        self._counts = np.zeros(COUNTS, np.int64)
-        self._where = np.zeros(0, np.int32)
+        self._work = Workplace(
+            counts=np.zeros(COUNTS, np.int64),
+            floor=np.zeros(0, np.float64),
+            stair_ticks=np.zeros(_CAPACITY, np.int64),
+            stair_ranks=np.zeros(_CAPACITY, np.float64),
+            stack=np.empty(stack_size, np.float64),
+            order=np.zeros(_CAPACITY, np.int32),
+            late=np.zeros(_CAPACITY, np.int32),
+            heap=np.zeros(0, np.int32),
+            where=np.zeros(0, np.int32),
+        )
+        self._counts = self._work.counts
         self._seen = np.zeros(0, np.int64)
         self._stamp = 1
-        self._heap = np.zeros(0, np.int32)
-        self._floor = np.zeros(0, np.float64)
         self._low = MIN_TIME_US
-        self._room = 0
         self.peak = 0
 
     @property
@@ -92,7 +96,8 @@ class Skyband:
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        return sum(array.nbytes for pair in (self._instances, self._spare) for array in pair) + self._where.nbytes
+        arrays = (*self._instances, *self._spare, *self._work)
+        return sum(array.nbytes for array in arrays) + self._seen.nbytes + self.changed.state_bytes
 
     def refresh(self, k: int, low: int) -> None:
         """Bring the skyband up to date for every query with k' <= `k` and lowest tick >= `low`.
@@ -103,69 +108,44 @@ class Skyband:
         if low < self._low:
             self.restart()
         self._low = low
-        self.changed.add_changes()
         self._fit(k)
-        slots = self.changed.slots[: self.changed.count]
-        self._renew(k, low, slots, is_first=True)
+        self._renew(low, -1)
         if self._counts[LOST]:
             # An object rose out of what is finite: it gives back the places that it kept from others.
             self.restart()
-            slots = self.changed.slots[: self.changed.count]
-            self.changed.marks[slots] = 1
-            self._renew(k, low, slots, is_first=False)
-        self.changed.clear()
+            changed = self.changed.fitted()
+            changed.marks[changed.slots[: self.changed.count]] = 1
+            self._renew(low, self.changed.count)
         self.peak = max(self.peak, self.size)
 
-    def _renew(self, k: int, low: int, slots: npt.NDArray[np.int32], *, is_first: bool) -> None:
-        """Read the instances of changed objects, pruning whenever they have grown by a quarter or fill up."""
+    def _renew(self, low: int, left: int) -> None:
+        """Read the instances of changed objects, as `refresh` does, making room where they do not fit."""
         self._counts[LOST] = self._counts[FLOOR] = 0
         self._counts[OLDEST] = MAX_TIME_US
-        left = len(slots)
         while True:
             before = left
-            left = renew(
+            left, swept = refresh(
+                tuple(self._store.objects.arrays),
+                self._by_row,
                 tuple(self._store.arrays),
-                tuple(self._question),
+                self._question,
                 tuple(self._instances),
-                self._counts,
+                tuple(self._spare),
+                tuple(self.changed.fitted()),
+                tuple(self._work),
                 low,
-                slots[:before],
-                self.changed.marks,
-                self._floor[:k],
-                self._stair_ticks,
-                self._stair_ranks,
-                self._stack,
-                is_first,
+                left,
             )
-            is_first = False
-            if left or self.size > self._room:
-                self._prune(k)
+            if swept:
+                self._instances, self._spare = self._spare, self._instances
             if left == 0:
-                break
+                return
             if left == before or 2 * self.size > len(self._instances.tick):
                 self._grow()
 
-    def _prune(self, k: int) -> None:
-        order = np.argsort(-self._instances.tick[: self.size])
-        prune(
-            tuple(self._store.objects.arrays),
-            self._by_row,
-            tuple(self._instances),
-            tuple(self._spare),
-            order,
-            self._heap[:k],
-            self._where,
-            self._counts,
-            self._stair_ticks,
-            self._stair_ranks,
-        )
-        self._instances, self._spare = self._spare, self._instances
-        # A sweep passes all instances, a slide adds a few: a quarter more to read costs less than a sweep each time.
-        self._room = self.size + self.size // 4 + _SLACK
-
     def restart(self) -> None:
         """Forget everything and read all live objects at the next `refresh`."""
-        self._counts[HELD] = self._counts[STEPS] = 0
+        self._counts[HELD] = self._counts[SORTED] = self._counts[STEPS] = 0
         self.changed.add_all()
 
     def read(
@@ -173,16 +153,16 @@ class Skyband:
     ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return the rankings of many queries, as indexes of instances, and where each begins.
 
-        Cost: O(n log n), and per query the instances passed until its k-th object.
+        Cost: O(n), and per query the instances passed until its k-th object; log n for each that is passed at all.
         """
-        order = np.argsort(-self._instances.rank[: self.size]).astype(np.int32)
-        ranking = np.empty(int(np.minimum(ks, self.size).sum()), np.int32)
-        starts = np.empty(len(lows) + 1, np.int64)
+        size = self.size
+        most = min(int(ks[0]), size) if len(ks) == 1 else int(np.minimum(ks, size).sum())
+        ranking, starts = np.empty(most, np.int32), np.empty(len(lows) + 1, np.int64)
         written = read(
             tuple(self._store.objects.arrays),
             self._by_row,
             tuple(self._instances),
-            order,
+            self._work.order[:size],
             lows,
             ks,
             self._seen,
@@ -199,40 +179,43 @@ class Skyband:
             rank=np.zeros(capacity, np.float64),
             slot=np.zeros(capacity, np.int32),
             present=np.zeros(capacity, np.int64),
-            values=np.zeros((capacity, len(self._question.streams)), np.float64),
+            values=np.zeros((capacity, self._columns), np.float64),
             firmness=np.zeros(capacity, np.int8),
         )
 
     def _fit(self, k: int) -> None:
         capacity = self._store.objects.capacity
-        if len(self._where) < capacity:
-            self._where = np.full(capacity, -1, np.int32)
+        if len(self._work.where) < capacity:
+            self._work = self._work._replace(where=np.full(capacity, -1, np.int32))
             self._seen = np.zeros(capacity, np.int64)
         # A heap for more objects than there are is never full, and nothing is pruned: exact, and bounded by the data.
-        if len(self._heap) < k:
-            self._heap = np.zeros(k, np.int32)
-            self._floor = np.zeros(k, np.float64)
+        if len(self._work.heap) != k:
+            self._work = self._work._replace(heap=np.zeros(k, np.int32), floor=np.zeros(k, np.float64))
 
     def _grow(self) -> None:
-        capacity = 2 * len(self._instances.tick)
+        capacity, size, steps = 2 * len(self._instances.tick), self.size, int(self._counts[STEPS])
         old, self._instances = self._instances, self._make(capacity)
         for name in old._fields:
-            getattr(self._instances, name)[: self.size] = getattr(old, name)[: self.size]
+            getattr(self._instances, name)[:size] = getattr(old, name)[:size]
         self._spare = self._make(capacity)
-        steps = int(self._counts[STEPS])
-        for name in ("_stair_ticks", "_stair_ranks"):
-            stair = np.zeros(capacity, getattr(self, name).dtype)
-            stair[:steps] = getattr(self, name)[:steps]
-            setattr(self, name, stair)
+        stair_ticks, stair_ranks = np.zeros(capacity, np.int64), np.zeros(capacity, np.float64)
+        stair_ticks[:steps] = self._work.stair_ticks[:steps]
+        stair_ranks[:steps] = self._work.stair_ranks[:steps]
+        order, late = np.zeros(capacity, np.int32), np.zeros(capacity, np.int32)
+        self._work = self._work._replace(stair_ticks=stair_ticks, stair_ranks=stair_ranks, order=order, late=late)
 
     def _check(self) -> None:
         self.changed._check()
-        assert self.size <= self._room
-        assert (self._where == -1).all()
+        assert self.size <= self._counts[ROOM]
+        assert self._counts[SORTED] <= self.size
+        assert (np.diff(self._instances.tick[: self._counts[SORTED]]) <= 0).all()
+        assert (self._work.where == -1).all()
 
     def _check_pruned(self, k: int) -> None:
         """Assert that after a sweep no firm instance is dominated by k distinct other objects (quadratic)."""
-        self._prune(k)
+        self._counts[ROOM] = -1
+        self._fit(k)
+        self._renew(self._low, -1)
         at = self._instances
         assert (np.diff(at.tick[: self.size]) <= 0).all()
         order = sort_by_rank(self._store.objects.arrays, self._by_row, at.rank, at.slot, at.tick, self.size)

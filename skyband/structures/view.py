@@ -24,13 +24,16 @@ from numba import njit
 from skyband.structures.array_types import Floats, Indexes, Ints
 from skyband.structures.changed_objects import ChangedObjects
 from skyband.structures.object_table import MAX_ID_BYTES, ObjectArrays
-from skyband.structures.question import TOUCHED_TOGETHER, Question, read_object, touch_objects
+from skyband.structures.question import FETCHED_TOGETHER, Question, fetch_entries, fetch_objects, read_object
 from skyband.structures.rank_order import heap_offer, sort_by_rank
 from skyband.structures.score_kernel import evaluate_one
 from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_store import WindowStore
 
 __all__ = ["Members", "View"]
+
+# How many objects later the entries of long chains are read that are being fetched.
+_ENTRIES_AHEAD = 2
 
 
 class Members(NamedTuple):
@@ -95,8 +98,10 @@ def _update(
 ) -> int:
     """Read the changed objects again; members that no longer pass leave, outsiders that do enter. Return the count."""
     for i in range(len(slots)):
-        if i % TOUCHED_TOGETHER == 0:
-            touch_objects(store, question, slots, i, min(i + TOUCHED_TOGETHER, len(slots)))
+        if i % FETCHED_TOGETHER == 0:
+            fetch_objects(store, question, slots, i, min(i + FETCHED_TOGETHER, len(slots)))
+        if i + _ENTRIES_AHEAD < len(slots):
+            fetch_entries(store, question, slots[i + _ENTRIES_AHEAD])
         slot = slots[i]
         bits = read_object(store, question, slot, low, values[0])
         rank = -np.inf
@@ -239,8 +244,8 @@ class View:
     @property
     def state_bytes(self) -> int:
         """Bytes held."""
-        arrays = (*self._members, *self._spare, self._where, self.changed.marks, self.changed.slots)
-        return sum(array.nbytes for array in arrays)
+        arrays = (*self._members, *self._spare, self._where)
+        return sum(array.nbytes for array in arrays) + self.changed.state_bytes
 
     def leave_ticks(self, low: int) -> None:
         """Note the objects that have an entry in a tick below `low`; must come before the store expires those ticks."""

@@ -8,16 +8,20 @@ from typing import Any
 from numba import njit
 
 from skyband.structures.array_types import Floats, Indexes
-from skyband.structures.object_table import ObjectArrays, add_object, find_object, remove_object
+from skyband.structures.object_table import ObjectArrays, add_object, remove_object, seek_hash, seek_object
+from skyband.structures.prefetch import prefetch
 from skyband.structures.store_arrays import Layout, Rows, StoreArrays
 
 __all__ = ["apply_rows", "expire_buckets"]
 
 # Places in the store's `counts`.
-CELLS, NODES, FREE_NODE, CHANGES, NEWEST, EXPIRED, BROKEN, ENTRIES, TOUCHED, COUNTS = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
+CELLS, NODES, FREE_NODE, CHANGES, NEWEST, EXPIRED, BROKEN, ENTRIES, COUNTS = 0, 1, 2, 3, 4, 5, 6, 7, 8
 
 # A pair of object and stream is `slot << PAIR_BITS | stream` in an int32.
 PAIR_BITS, PAIR_MASK = 6, 63
+
+# By how many cells a ring's first entry is turned against that of the block before: more than a cache line holds.
+_TURN = 5
 
 # Numbers of the aggregates: the order of skyband.model.stream.Aggregate.
 BEST, LATEST, FIRST, SUM, COUNT, MAX, MIN = 0, 1, 2, 3, 4, 5, 6
@@ -36,7 +40,7 @@ def apply_rows(
 ) -> int:
     """Apply rows [first, last); return the first row not applied (`last`, or where the cells ran out).
 
-    `row_number` + i is the number of row i where ticks are rows. Everything that a group of rows will need is touched
+    `row_number` + i is the number of row i where ticks are rows. Everything that a group of rows will need is fetched
     first, level by level, so that its cache misses overlap. Cost: O(1) a row; a late one O(its chain).
     """
     objects, store = ObjectArrays(*object_arrays), StoreArrays(*store_arrays)
@@ -45,7 +49,7 @@ def apply_rows(
     while at < last:
         end = min(at + len(store.scratch), last)
         if not layout.by_row:
-            _touch(objects, store, rows, at, end)
+            _look_ahead(objects, store, rows, at, end)
         at = _apply_group(objects, store, layout, rows, at, end, low, row_number)
         if at < end:
             return at
@@ -53,24 +57,28 @@ def apply_rows(
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _touch(objects: ObjectArrays, store: StoreArrays, rows: Rows, first: int, last: int) -> None:
-    """Bring into the cache what rows [first, last) will most likely need; their true slots are found later."""
+def _look_ahead(objects: ObjectArrays, store: StoreArrays, rows: Rows, first: int, last: int) -> None:
+    """Find the hashes of rows [first, last) in the index, and fetch what these rows will most likely need.
+
+    Each step fetches for all rows what the next step reads; the scratch gets where `seek_object` is to go on.
+    """
     mask = len(objects.table) - 1
-    touched = 0
     for i in range(first, last):
-        store.scratch[i - first] = objects.table[rows.id_hash[i] & mask, 1]
+        prefetch(objects.table, (rows.id_hash[i] & mask, 0))
     for i in range(first, last):
-        slot = store.scratch[i - first]
-        if slot >= 0:
-            touched += (objects.records[slot, 0] + store.chains[slot, rows.stream[i], 0]) & 1
+        tag = rows.id_hash[i]
+        at = seek_hash(objects, tag & mask, tag)
+        store.scratch[i - first] = at
+        slot = objects.table[at, 1]
+        prefetch(objects.records, (slot, 0))
+        prefetch(store.chains, (slot, rows.stream[i], 0))
     for i in range(first, last):
-        slot = store.scratch[i - first]
+        slot = objects.table[store.scratch[i - first], 1]
         if slot >= 0:
             stream = rows.stream[i]
             block, head = store.chains[slot, stream, 0], store.chains[slot, stream, 1]
             length, mask = store.chains[slot, stream, 2], store.chains[slot, stream, 3] - 1
-            touched += store.ticks[block + ((head + length - 1) & mask), 0] & 1
-    store.counts[TOUCHED] = touched
+            prefetch(store.ticks, (block + ((head + length - 1) & mask), 0))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
@@ -103,11 +111,12 @@ def _apply_group(
         start = rows.id_ends[i - 1] if i > 0 else 0
         stop = rows.id_ends[i]
         tag = row_number + i if layout.by_row else rows.id_hash[i]
-        slot = -1
+        slot = at = -1
         if not layout.by_row:
-            slot = find_object(objects, tag, rows.id_bytes, start, stop)
+            at = seek_object(objects, store.scratch[i - first], tag, rows.id_bytes, start, stop)
+            slot = objects.table[at, 1]
         if slot < 0:
-            slot = add_object(objects, tag, rows.id_bytes, start, stop, not layout.by_row)
+            slot = add_object(objects, tag, rows.id_bytes, start, stop, at)
             for stream in range(streams):
                 for j in range(4):
                     store.chains[slot, stream, j] = 0
@@ -225,11 +234,13 @@ def _grow_chain(store: StoreArrays, chain: Indexes) -> bool:
         store.counts[CELLS] += size
     else:
         return False
+    # Rings begin at different places: objects seen in the same ticks would else want the same few places of the caches.
+    head = ((block >> size_class) * _TURN) & (size - 1)
     for j in range(chain[2]):
-        _copy_cell(store.cells, old + ((chain[1] + j) & (capacity - 1)), block + j)
+        _copy_cell(store.cells, old + ((chain[1] + j) & (capacity - 1)), block + ((head + j) & (size - 1)))
     if capacity > 0:
         _free_block(store, old, capacity)
-    chain[0], chain[1], chain[3] = block, 0, size
+    chain[0], chain[1], chain[3] = block, head, size
     return True
 
 
@@ -271,7 +282,7 @@ def expire_buckets(
         store.buckets[tick & mask] = -1
         while node >= 0:
             node, count = _unlist(store, node)
-            _touch_expired(objects, store, layout, streams, count)
+            _fetch_expired(objects, store, count)
             for i in range(count):
                 _expire_entry(objects, store, layout, streams, store.scratch[i])
 
@@ -293,20 +304,19 @@ def _unlist(store: StoreArrays, node: int) -> tuple[int, int]:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _touch_expired(objects: ObjectArrays, store: StoreArrays, layout: Layout, streams: int, count: int) -> None:
-    touched = 0
+def _fetch_expired(objects: ObjectArrays, store: StoreArrays, count: int) -> None:
+    """Fetch what the pairs in the scratch will need: their records and chains, then blocks and places in the index."""
     for i in range(count):
         pair = store.scratch[i]
         slot = pair >> PAIR_BITS
-        touched += (store.chains[slot, pair & PAIR_MASK, 0] + objects.records[slot, 3]) & 1
-    if not layout.by_row:
-        mask = len(objects.table) - 1
-        for i in range(count):
-            pair = store.scratch[i]
-            slot = pair >> PAIR_BITS
-            touched += objects.table[objects.records[slot, 3] & mask, 0] & 1
-            touched += store.ticks[store.chains[slot, pair & PAIR_MASK, 0], 0] & 1
-    store.counts[TOUCHED] = touched
+        prefetch(objects.records, (slot, 0))
+        prefetch(store.chains, (slot, pair & PAIR_MASK, 0))
+    mask = len(objects.table) - 1
+    for i in range(count):
+        pair = store.scratch[i]
+        slot = pair >> PAIR_BITS
+        prefetch(objects.table, (objects.records[slot, 3] & mask, 0))
+        prefetch(store.ticks, (store.chains[slot, pair & PAIR_MASK, 0], 0))
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)

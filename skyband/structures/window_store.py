@@ -3,7 +3,7 @@
 Words: a *tick* is the unit in which windows begin and end: a pane of event time, or one row for count windows. An
 *entry* is what one object saw on one stream in one tick, already combined (its sum, its extremes, its first or latest
 values); since windows begin and end on ticks, no query can see inside an entry. A *chain* is the entries of one
-(object, stream), oldest first, in a ring whose capacity is a power of two. A *bucket* lists the
+(object, stream), oldest first, in a ring that may begin anywhere; its capacity is a power of two. A *bucket* lists the
 (object, stream) pairs that have an entry in one tick: it drives expiry, here and in the views.
 
 ::

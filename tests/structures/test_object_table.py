@@ -6,7 +6,15 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from skyband.structures.object_table import ObjectTable, add_object, find_object, id_before, remove_object
+from skyband.structures.object_table import (
+    ObjectTable,
+    add_object,
+    find_object,
+    id_before,
+    remove_object,
+    seek_hash,
+    seek_object,
+)
 
 STEMS = (b"", b"sensor-", b"sensor-00-nort", b"sensor-00-north-")
 
@@ -20,6 +28,14 @@ def an_id(random: Random) -> bytes:
     stem = random.choice(STEMS)
     rest = bytes(random.choice(b"\0\0a\xffz") for _ in range(random.choice((0, 1, 2, 7, 8, 24))))
     return stem + rest
+
+
+def add(table: ObjectTable, tag: int, array: np.ndarray, start: int) -> int:
+    """Add the id array[start:]; return its slot."""
+    arrays, gap = table.arrays, -1
+    if table.indexed:
+        gap = int(seek_object(arrays, tag & (len(arrays.table) - 1), tag, array, start, len(array)))
+    return int(add_object(arrays, tag, array, start, len(array), gap))
 
 
 class Model:
@@ -43,7 +59,7 @@ class Model:
         array = as_array(b"#" + id_bytes)
         tag = self.tag(id_bytes) if tag is None else tag
         self.table.reserve(1, len(id_bytes))
-        slot = int(add_object(self.table.arrays, tag, array, 1, len(array), self.table.indexed))
+        slot = add(self.table, tag, array, 1)
         assert slot not in self.live
         self.live[slot] = id_bytes, tag
         self.most = max(self.most, len(self.live))
@@ -114,7 +130,7 @@ def test_reserved_room_holds_what_was_announced() -> None:
     table.reserve(1_000, 40_000)
     for i in range(1_000):
         array = as_array(b"%040d" % i)
-        add_object(table.arrays, i, array, 0, 40, True)
+        add(table, i, array, 0)
     table._check()
     assert table.live == 1_000
 
@@ -153,3 +169,22 @@ def test_records_with_equal_ids_order_by_their_place_in_the_total_order() -> Non
         assert not any(id_before(arrays, a, b, False) for b in slots)
         assert id_before(arrays, other, a, True)
         assert not id_before(arrays, a, other, True)
+
+
+def test_a_search_goes_on_where_its_hash_was_found() -> None:
+    random, model = Random(3), Model(hashes=7)
+    ids = [bytes(random.choices(b"abc", k=random.randint(0, 20))) for _ in range(200)]
+    places = {}
+    for count, id_bytes in enumerate(ids):
+        arrays = model.table.arrays
+        if model.find(id_bytes) < 0:
+            model.add(id_bytes)
+        if model.table.arrays is not arrays or count % 50 == 0:
+            places.clear()  # a new index: nothing found before holds
+        arrays, mask = model.table.arrays, len(model.table.arrays.table) - 1
+        for other in ids[: count + 1]:
+            home = model.tag(other) & mask
+            place = places.setdefault(other, int(seek_hash(arrays, home, model.tag(other))))
+            array = as_array(other + b"#")
+            found = int(seek_object(arrays, place, model.tag(other), array, 0, len(other)))
+            assert int(arrays.table[found, 1]) == model.find(other) >= 0

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from skyband.structures.rank_order import heap_offer, ranks_before, sort_by_rank
+from skyband.structures.rank_order import heap_offer, pop_best, ranks_before, sort_by_rank, stack_by_rank
 from tests.structures.test_object_table import Model
 
 IDS = [b"", b"\0", b"a", b"a\0", b"b", b"sensor-00-north-1", b"sensor-00-north-10", b"sensor-00-north-2", b"z" * 40]
@@ -88,3 +88,21 @@ def test_the_heap_keeps_the_best_distinct_objects(size: int) -> None:
             assert {int(s): int(where[s]) for s in np.flatnonzero(where >= 0)} == {
                 int(slot[c]): place for place, c in enumerate(heap[:held])
             }
+
+
+@pytest.mark.parametrize("by_row", [False, True])
+def test_the_best_come_off_the_stack_in_rank_order(by_row: bool) -> None:
+    for seed in range(40):
+        random = Random(seed)
+        model = table_of(random, 12, by_row=by_row)
+        count = random.choice((0, 1, 2, 40))
+        # An object's scores differ in tick at least.
+        rank = np.array([random.choice((-1.0, 0.0, 2.5, np.inf)) for _ in range(count)])
+        slot = np.array(random.choices(sorted(model.live), k=count), np.int32)
+        tick = np.arange(count, dtype=np.int64)
+        arrays, order = model.table.arrays, np.zeros(count, np.int32)
+        stack_by_rank(arrays, by_row, rank, slot, tick, order)
+        for size in range(count, 0, -1):
+            pop_best(arrays, by_row, rank, slot, tick, order, size)
+        expected = sorted(range(count), key=lambda i: (-rank[i], *model.live[slot[i]], tick[i]))
+        assert order.tolist()[::-1] == expected
