@@ -1,10 +1,11 @@
 """The whole pipeline over a real Kafka: records in topics, results in a topic, every window checked.
 
-``python -m benchmarks.bench_pipeline [W …] [--serve] [--records N] [--label NAME]``
+``python -m benchmarks.bench_pipeline [W …] [--serve] [--records N] [--label NAME] [--peer NAME]``
 
 The records lie in their topics before the group is made; time runs from then to the last window that the records'
 own time completes. *steady* is the difference of records over the difference of seconds between the two sizes, so that
 start and end cancel out. Cost is CPU time of the services' processes; the broker on the same cores is told apart.
+A peer reads the same topics afterwards, when the services have stopped, and its windows are checked in the same way.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 
 from benchmarks import harness, workloads
 from benchmarks.deployment import SERVICES, Deployment, deployed
+from benchmarks.peers import PEERS, Peer, PeerError, Trial, Windows
 from services.runtime.codecs import Codecs
 from skyband.client import Client
 from skyband.model.result import Result
@@ -90,20 +92,26 @@ class ResultReader:
         self._consumer.close()
 
 
-def _wrong(found: Mapping[int, tuple[Result, float]], right: Mapping[int, Sequence[tuple[str, float]]]) -> int:
+def _rows(found: Mapping[int, tuple[Result, float]]) -> Windows:
+    """Return what the results say, by window end in ms."""
+    return {
+        end_us // 1_000: [(row.object_id, row.score) for row in result.rows] for end_us, (result, _) in found.items()
+    }
+
+
+def _wrong(found: Windows, right: Windows) -> int:
     """Return how many windows are wrong or missing, up to the last one found."""
     wrong = 0
     last = max(found)
     for end_ms, rows in right.items():
-        if end_ms * 1_000 > last:
+        if end_ms > last:
             continue
-        result = found.get(end_ms * 1_000, (None, 0.0))[0]
-        got = [] if result is None else [(row.object_id, row.score) for row in result.rows]
+        got = found.get(end_ms, [])
         is_same = len(got) == len(rows) and all(abs(a[1] - b[1]) <= _TOLERANCE for a, b in zip(got, rows, strict=True))
         # Of equal scores within the tolerance, either object may come first.
         is_same = is_same and {a[0] for a in got[:-1]} <= {b[0] for b in rows}
         wrong += not is_same
-    return wrong + sum(end // 1_000 not in right for end in found)
+    return wrong + sum(end not in right for end in found)
 
 
 def _last_complete_us(records: workloads.Records, streams: int) -> int:
@@ -133,36 +141,97 @@ def _run(
         "cpu_s_per_m_rows": sum(cpu.values()) / rows * 1e6,
         "broker_cpu_s_per_m_rows": broker / rows * 1e6,
         "peak_process_mb": max(peak for name, peak in after.peak_mb.items() if name != "kafka"),
+        **{f"peak_mb_{name}": peak for name, peak in after.peak_mb.items() if name != "kafka"},
         "windows": len(found),
-        "windows_wrong": _wrong(found, workloads.expected(workload, records)),
+        "windows_wrong": _wrong(_rows(found), workloads.expected(workload, records)),
         **{f"cpu_share_{name}": seconds_of / seconds for name, seconds_of in cpu.items()},
     }
 
 
 def measure(
-    workload: str, *, serve: bool = False, records: int = workloads.RECORDS, repeats: int = 2
-) -> dict[str, float]:
-    """Measure one workload with fresh processes; the figures are those of the larger size, medians over repeats."""
+    workload: str,
+    *,
+    serve: bool = False,
+    records: int = workloads.RECORDS,
+    repeats: int = 2,
+    peer: Peer | None = None,
+) -> dict[str, dict[str, float]]:
+    """Measure one workload with fresh processes; the figures are those of the larger size, medians over repeats.
+
+    They are by name: ``pipeline_<workload>``, and ``<peer>_<form>`` for each form that a peer has of the workload.
+    """
     whole = workloads.make(workload, records)
     names = ["serve"] if serve else list(SERVICES)
     with deployed(names) as deployment:
         parts = {fraction: whole.first(fraction) for fraction in FRACTIONS}
         control = deployment.address("serve" if serve else "control")
         results = deployment.address("serve" if serve else "fanout")
-        runs: dict[float, list[dict[str, float]]] = {fraction: [] for fraction in FRACTIONS}
+        runs: list[dict[str, float]] = []
+        trials: list[Trial] = []
         with Client(control, results=results) as client:
             for repeat in range(repeats):
                 for fraction, part in parts.items():
                     name = f"{workload}n{repeat}f{round(fraction * 100)}"
                     workloads.load(deployment.bootstrap, workload, name, part)
-                    runs[fraction].append(_run(deployment, client, workload, name, part))
+                    runs.append(_run(deployment, client, workload, name, part))
+                    last_us = _last_complete_us(part, len(workloads.WORKLOADS[workload].streams))
+                    trials.append(Trial(name, part, last_us // 1_000))
+        own = f"pipeline_{workload}{'_serve' if serve else ''}"
+        figures = {own: _summary(runs)}
+        _show(own, figures[own])
+        if peer is not None:
+            deployment.stop()
+            figures |= _beside(peer, deployment.bootstrap, workload, trials, figures[own]["steady_rows_per_s"])
+    return figures
+
+
+def _summary(runs: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the figures of runs, whose sizes take turns as in FRACTIONS."""
     small, large = (
-        {key: statistics.median(run[key] for run in runs[fraction]) for key in runs[fraction][0]}
-        for fraction in FRACTIONS
+        {key: statistics.median(run[key] for run in runs[place :: len(FRACTIONS)]) for key in runs[0]}
+        for place in range(len(FRACTIONS))
     )
     steady = (large["rows"] - small["rows"]) / (large["seconds"] - small["seconds"])
-    wrong = sum(run["windows_wrong"] for part in runs.values() for run in part)
+    wrong = sum(run["windows_wrong"] for run in runs)
     return {**large, "steady_rows_per_s": steady, "windows_wrong": wrong}
+
+
+def _beside(
+    peer: Peer, bootstrap: str, workload: str, trials: Sequence[Trial], own_steady: float
+) -> dict[str, dict[str, float]]:
+    """Measure each form that a peer has of a workload; a form that fails is told and left out."""
+    figures: dict[str, dict[str, float]] = {}
+    for form in peer.forms(workload):
+        name = f"{peer.name}_{form.name}"
+        try:
+            runs = peer.run(bootstrap, workload, form, trials)
+        except PeerError as error:
+            print(f"{name}: {error}", flush=True)
+            continue
+        found = []
+        for trial, run in zip(trials, runs, strict=True):
+            rows = len(trial.records.event_ms)
+            found.append(
+                {
+                    "rows": rows,
+                    "seconds": run.seconds,
+                    "rows_per_s": rows / run.seconds,
+                    "cpu_s_per_m_rows": run.cpu_s / rows * 1e6,
+                    "peak_process_mb": run.peak_mb,
+                    "windows": len(run.windows),
+                    "windows_wrong": _wrong(run.windows, form.right(trial.records)),
+                }
+            )
+        figures[name] = _summary(found)
+        steady = figures[name]["steady_rows_per_s"]
+        if own_steady > 0 and steady > 0:
+            figures[name]["skyband_to_peer_steady"] = own_steady / steady
+        _show(name, figures[name])
+    return figures
+
+
+def _show(name: str, figures: Mapping[str, float]) -> None:
+    print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures.items()), flush=True)
 
 
 def latency(rate: int, *, serve: bool = False, seconds: float = 40.0) -> dict[str, float]:
@@ -214,19 +283,27 @@ def main() -> int:
     parser.add_argument("--records", type=int, default=workloads.RECORDS)
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--latency", type=int, metavar="RATE", help="measure the latency at so many records a second")
+    parser.add_argument("--peer", choices=list(PEERS), help="measure another system too, on the same topics")
     parser.add_argument("--label", default="pipeline", help="name of the results file, after the date")
     arguments = parser.parse_args()
+    peer = PEERS[arguments.peer] if arguments.peer else None
+    try:
+        if peer is not None:
+            peer.prepare()
+    except PeerError as error:
+        print(error, file=sys.stderr)
+        return 2
     print("  ".join(f"{key}: {value}" for key, value in harness.machine().items()))
     figures: dict[str, dict[str, float]] = {}
     if arguments.latency:
         name = f"latency_{arguments.latency}{'_serve' if arguments.serve else ''}"
         figures[name] = latency(arguments.latency, serve=arguments.serve)
-        print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures[name].items()), flush=True)
+        _show(name, figures[name])
         arguments.workloads = arguments.workloads or ["none"]
     for workload in [w for w in arguments.workloads or workloads.WORKLOADS if w in workloads.WORKLOADS]:
-        name = f"pipeline_{workload}{'_serve' if arguments.serve else ''}"
-        figures[name] = measure(workload, serve=arguments.serve, records=arguments.records, repeats=arguments.repeats)
-        print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures[name].items()), flush=True)
+        figures |= measure(
+            workload, serve=arguments.serve, records=arguments.records, repeats=arguments.repeats, peer=peer
+        )
     print("written to", harness.save(figures, arguments.label))
     return 1 if any(figure.get("windows_wrong") for figure in figures.values()) else 0
 

@@ -15,7 +15,7 @@ import psutil
 
 from services.runtime.embedded.broker import EmbeddedKafka
 
-__all__ = ["SERVICES", "Cost", "Deployment", "deployed"]
+__all__ = ["SERVICES", "Cost", "Deployment", "deployed", "peak_mb"]
 
 ROOT = Path(__file__).resolve().parents[1]
 SERVICES = ("control", "fanout", "engine", "align")
@@ -77,7 +77,7 @@ class Deployment:
         for name, pid in self._pids.items():
             family = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
             cpu[name] = sum(sum(one.cpu_times()[:2]) for one in family)
-            peak[name] = sum(_peak_mb(one.pid) for one in family)
+            peak[name] = sum(peak_mb(one.pid) for one in family)
         return Cost(cpu, peak)
 
     def stop(self) -> None:
@@ -106,7 +106,8 @@ def deployed(names: Sequence[str], settings: Mapping[str, str] | None = None) ->
                 deployment.stop()
 
 
-def _peak_mb(pid: int) -> float:
+def peak_mb(pid: int) -> float:
+    """Return the most memory that a process has had, in MB."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return float(line.split()[1]) / 1e3

@@ -16,6 +16,12 @@ __all__ = ["new_admin", "new_consumer", "new_producer"]
 # librdkafka insists on a group, also of a reader that has none; nothing is ever stored for it.
 _NO_GROUP = "skyband.readers"
 
+# librdkafka needs 400 bytes for each message that waits, beside its own, and asks for one more fetch of a partition
+# while fewer wait of it than these. With its defaults, 16 partitions of 25-byte records take 250 MB; with much less, a
+# round trip brings one partition's messages only, and the reader waits.
+_MESSAGES_AHEAD, _FEWEST_AHEAD = 100_000, 1_000
+_BYTES_AHEAD, _LEAST_FETCHED, _MOST_FETCHED = 4 << 20, 64 << 10, 1 << 20
+
 OnError = Callable[[KafkaError], None]
 
 
@@ -33,15 +39,22 @@ def new_admin(settings: KafkaSettings, on_error: OnError) -> AdminClient:
 
 
 def new_consumer(
-    settings: KafkaSettings, names: KafkaNames, on_error: OnError, *, group: str | None, is_member: bool
+    settings: KafkaSettings,
+    names: KafkaNames,
+    on_error: OnError,
+    *,
+    group: str | None,
+    is_member: bool,
+    partitions: int = 1,
 ) -> Consumer:
-    """Return a consumer: a member of the group, with the process's stable name if it has one, or for itself."""
+    """Return a consumer: a member of the group, with the process's stable name if it has one, or for itself.
+
+    `partitions`: how many it may come to read, which share what is fetched ahead.
+    """
     config: dict[str, Any] = {
         "queued.max.messages.kbytes": settings.consumer_queue_bytes // 1024,
-        # Each message that waits costs librdkafka 400 bytes beside its own, and what is fetched of a partition at once
-        # waits however little of it was needed: 16 partitions of 25-byte records fetched by the MiB took 250 MB.
-        "queued.min.messages": 10_000,
-        "fetch.message.max.bytes": 256 * 1024,
+        "queued.min.messages": max(_FEWEST_AHEAD, _MESSAGES_AHEAD // partitions),
+        "fetch.message.max.bytes": max(_LEAST_FETCHED, min(_MOST_FETCHED, _BYTES_AHEAD // partitions)),
         "fetch.wait.max.ms": int(settings.fetch_wait_s * 1000),
         # By default librdkafka waits 1 s once its queue is full, in which a fast reader has long emptied it.
         "fetch.queue.backoff.ms": 10,

@@ -10,6 +10,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from services.runtime.kafka_admin import KafkaAdmin
 from services.runtime.kafka_bulk import Chunk, Event, KafkaBulk
 from services.runtime.kafka_clients import new_consumer
+from services.runtime.kafka_commits import check_notes, store_commits
 from services.runtime.kafka_errors import MISSING, OUT_OF_RANGE, UNREACHABLE, Doing, cause_of, explain, lost_offset
 from services.runtime.kafka_names import KafkaNames
 from services.runtime.kafka_reach import KafkaReach
@@ -19,12 +20,10 @@ from services.runtime.settings import KafkaSettings
 from skyband.errors import LogError
 from skyband.log.record_log import Committed, Member, Position, Record
 
-__all__ = ["MOST_NOTE_CHARACTERS", "KafkaConsumer"]
+__all__ = ["KafkaConsumer"]
 
-MOST_NOTE_CHARACTERS = 1_000
 _MOST_MESSAGES = 1_000_000
 _MOST_IN_BULK = 50_000
-_COMMIT_PAUSE_S = 0.1
 # While a reader waits for the rows of sources, it looks so often for all else.
 _LOOK_EVERY_S = 0.02
 
@@ -73,7 +72,7 @@ class KafkaConsumer:
         starts = self._starts(positions)
         if self._member is not None:
             self._disconnect()
-        self._open(is_member=False)
+        self._open(is_member=False, partitions=max(1, len(positions)))
         self._watch.begin(facts)
         self._reader.begin(list(facts))
         self._reader.cursors.update(starts)
@@ -93,7 +92,7 @@ class KafkaConsumer:
         self._own_group("share partitions")
         facts = {topic: self._admin.facts(topic) for topic in topics}
         self._disconnect()
-        self._open(is_member=True)
+        self._open(is_member=True, partitions=sum(fact.partitions for fact in facts.values()))
         self._watch.begin(facts)
         self._reader.begin(topics)
         self._member = member
@@ -167,15 +166,12 @@ class KafkaConsumer:
         self._check()
         group = self._own_group("commit")
         notes = notes or {}
-        too_long = next((p for p, note in notes.items() if len(note) > MOST_NOTE_CHARACTERS), None)
-        if too_long is not None:
-            raise LogError(
-                f"group {group!r} commits topic {too_long.topic!r} partition {too_long.partition} with a note of "
-                f"{len(notes[too_long]):,} characters; keep it within {MOST_NOTE_CHARACTERS:,}"
-            )
+        check_notes(group, notes)
         if offsets:
             self._open(is_member=False)
-            self._commit([self._part(p, offset, notes.get(p, "")) for p, offset in offsets.items()])
+            parts = [self._part(p, offset, notes.get(p, "")) for p, offset in offsets.items()]
+            store_commits(self._native, parts, self._settings.unreachable_after_s, self._doing("commit"))
+            self._reach.well()
 
     def close(self) -> None:
         """Leave the group, whose commits stay. A member with a stable name keeps its partitions for a while."""
@@ -315,23 +311,6 @@ class KafkaConsumer:
             self._released.update(positions)
             consumer.incremental_unassign(parts)
 
-    def _commit(self, parts: list[TopicPartition]) -> None:
-        deadline = time.monotonic() + self._settings.unreachable_after_s
-        while True:
-            try:
-                for part in self._native.commit(offsets=parts, asynchronous=False):
-                    if part.error is not None:
-                        raise KafkaException(part.error)
-            except KafkaException as error:
-                cause = cause_of(error)
-                is_passing = cause.code() in UNREACHABLE or cause.retriable()
-                if not is_passing or time.monotonic() > deadline:
-                    raise explain(cause, self._doing("commit")) from error
-                time.sleep(_COMMIT_PAUSE_S)
-            else:
-                self._reach.well()
-                return
-
     # The connection
 
     def _take_over(self, positions: Sequence[Position]) -> None:
@@ -341,12 +320,10 @@ class KafkaConsumer:
                 self._bulk = self._bulk or KafkaBulk(self._native, _MOST_IN_BULK)
                 self._bulk.add(self._names.topic(position.topic), position.partition)
 
-    def _open(self, *, is_member: bool) -> Consumer:
-        if self._consumer is None:
-            self._consumer = new_consumer(
-                self._settings, self._names, self._reach.note, group=self._group, is_member=is_member
-            )
-        return self._consumer
+    def _open(self, *, is_member: bool, partitions: int = 1) -> None:
+        self._consumer = self._consumer or new_consumer(
+            self._settings, self._names, self._reach.note, group=self._group, is_member=is_member, partitions=partitions
+        )
 
     @property
     def _native(self) -> Consumer:

@@ -21,7 +21,7 @@ from services.runtime.embedded.java import find_java
 from services.runtime.embedded.trust import network_options
 from skyband.errors import LogError
 
-__all__ = ["KAFKA_VERSION", "cache_folder", "ensure_jars", "kept_from_others", "tell"]
+__all__ = ["KAFKA_VERSION", "cache_folder", "ensure_jars", "ivy_jar", "kept_from_others", "reason_of", "tell"]
 
 KAFKA_VERSION = "4.4.0"
 # Of the list of all jars; slf4j-simple is Kafka's way to write its log, and no dependency of it.
@@ -75,7 +75,7 @@ def ensure_jars(say: Callable[[str], None] = tell) -> Path:
 def _retrieve(work: Path, say: Callable[[str], None]) -> None:
     module = work / "ivy.xml"
     module.write_text(_module_file(), encoding="utf-8")
-    command: list[str | Path] = [find_java().launcher, *network_options(work), "-jar", _ivy_jar()]
+    command: list[str | Path] = [find_java().launcher, *network_options(work), "-jar", ivy_jar()]
     command += ["-ivy", module, "-cache", work / "ivy", "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{work}/jars/[artifact]-[revision].[ext]"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
@@ -87,12 +87,13 @@ def _retrieve(work: Path, say: Callable[[str], None]) -> None:
                 say(f"  {done} of {len(_sums())} jars")
     if ivy.returncode != 0:
         raise LogError(
-            f"cannot fetch Apache Kafka {KAFKA_VERSION}: {_reason(lines)}; is there a network, and does it reach a "
+            f"cannot fetch Apache Kafka {KAFKA_VERSION}: {reason_of(lines)}; is there a network, and does it reach a "
             f"Maven repository? (SKYBAND_CACHE may name a folder that holds kafka-{KAFKA_VERSION} already)"
         )
 
 
-def _ivy_jar() -> Path:
+def ivy_jar() -> Path:
+    """Return the Ivy that PySpark brings. Raises LogError without it."""
     specification = importlib.util.find_spec("pyspark")
     places = (specification.submodule_search_locations or []) if specification else []
     for place in places:
@@ -115,7 +116,7 @@ def _module_file() -> str:
     )
 
 
-def _reason(lines: list[str]) -> str:
+def reason_of(lines: list[str]) -> str:
     """Return what Ivy ended with, without its decoration."""
     for line in lines:
         if found := re.search(r"Server access error.*\((.*)\)|(\S*(?:UnknownHost|Connect)\w*Exception.*)", line):

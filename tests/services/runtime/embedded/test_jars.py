@@ -62,7 +62,7 @@ def test_a_repository_that_cannot_be_reached_is_named_as_the_cause() -> None:
         ":::: ERRORS\n",
         "\tServer access error at url https://example.org/a.pom (java.net.UnknownHostException: example.org)\n",
     ]
-    assert jars._reason(lines) == "java.net.UnknownHostException: example.org"
+    assert jars.reason_of(lines) == "java.net.UnknownHostException: example.org"
 
 
 @pytest.mark.parametrize(
