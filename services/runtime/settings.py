@@ -52,7 +52,7 @@ class KafkaSettings(BaseSettings):
     metadata_refresh_s: float = Field(3.0, gt=0, description="How often to look for new partitions and lost topics")
     fetch_wait_s: float = Field(0.1, ge=0, description="How long brokers hold back an empty answer to a reader")
     linger_s: float = Field(0.002, ge=0, description="How long records wait for others to be sent with")
-    consumer_queue_bytes: int = Field(64 * MIB, ge=MIB, description="Most that one reader fetches ahead")
+    consumer_queue_bytes: int = Field(16 * MIB, ge=MIB, description="Most that one reader fetches ahead")
     producer_queue_bytes: int = Field(64 * MIB, ge=MIB, description="Most that waits in one writer to be stored")
 
     def client(self) -> dict[str, str | int | float | bool]:

@@ -29,4 +29,4 @@ class EngineTuning:
     report_every_us: int = 1_000_000
     checkpoint_every_us: int = 5_000_000
     max_pending_bytes: int = 1 << 30
-    max_records: int = 64
+    max_records: int = 8
