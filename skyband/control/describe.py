@@ -10,7 +10,8 @@ PAUSED                 somebody paused it                                     re
 STARTING               shards have not reported                               wait, or see the engine
 no data yet            no row, good or bad, has come                          look at the producers
 every record rejected  all went to dead letters                               look at those
-waiting                a source partition holds the frontier                  see its reader, or idle
+waiting                a source partition holds the frontier, and no result   see its reader, or idle
+                       has come for some seconds
 every row late         all rows came after their watermark                    raise max_delay
 first window open      no window has ended yet                                wait
 nothing qualifies      windows were evaluated, none had an eligible object    check require and score
@@ -31,6 +32,10 @@ from skyband.model.status import Holder, QueryStatus, ShardStatus
 from skyband.model.stream import IdleThen, Late
 
 __all__ = ["Description", "describe"]
+
+
+# Streams that are not in step hold each other up all the time; while results come, that is nothing to look after.
+_FRESH_US = 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,8 @@ class _Describer:
         shard = min(held, key=lambda shard: shard.frontier_us)
         holder = shard.holder
         assert holder is not None
+        if self._is_fresh() and not holder.stopped:
+            return None
         rows = [("why", self._why_held(shard, holder))]
         rows += [
             (
@@ -220,6 +227,11 @@ class _Describer:
                 )
             ]
         return f"ACTIVE, up to date: last result {self._at(last)} ({span(self._now_us - last)} ago)", rows
+
+    def _is_fresh(self) -> bool:
+        """Return whether a result came so lately that nothing can be said to hold it up."""
+        last_us = self._status.last_result_us
+        return last_us is not None and self._now_us - last_us < _FRESH_US
 
     def _lags(self, shard: ShardStatus) -> bool:
         """Return whether the frontier is further behind the newest row than lateness and one slide explain."""

@@ -232,7 +232,7 @@ def test_a_stopped_shard_is_said_of_a_paused_query_too() -> None:
 
 def test_a_source_that_holds_by_definition_is_not_waited_for() -> None:
     streams = (GROUP.streams[0], replace(GROUP.streams[1], idle_then=IdleThen.HOLD))
-    status = shards(slow(unread_rows=0))
+    status = shards(slow(unread_rows=0), last_result_us=NOW - 48 * SECOND)
     described = dict(describe(resource(), replace(GROUP, streams=streams), status, NOW).lines)
     assert described["do"] == (
         "stream vibration has idle.then: hold, so all wait for its next row; check its producer, or give it idle.then: flush"
@@ -252,7 +252,14 @@ def test_rows_dropped_as_late_are_told_from_bad_ones() -> None:
 def test_a_frontier_behind_by_lateness_and_one_slide_is_no_reason_to_worry() -> None:
     for behind, headline in ((12, "up to date"), (13, "no result since")):
         shard = replace(SHARD, frontier_us=NOW - behind * SECOND)
-        assert headline in describe(resource(), GROUP, shards(shard), NOW).headline
+        status = shards(shard, last_result_us=NOW - 48 * SECOND)
+        assert headline in describe(resource(), GROUP, status, NOW).headline
+
+
+def test_streams_that_wait_for_each_other_while_results_come_are_no_reason_to_worry() -> None:
+    for ago, headline in ((9, "up to date: last result"), (10, "no result since")):
+        status = shards(slow(unread_rows=3), last_result_us=NOW - ago * SECOND)
+        assert headline in describe(resource(), GROUP, status, NOW).headline
 
 
 def test_a_count_window_tells_rows_and_not_times() -> None:
