@@ -97,7 +97,8 @@ def _told(updates: Iterable[Update]) -> Iterator[Update]:
     for update in updates:
         breaks.well()
         if update.skipped:
-            print(f"{update.skipped:,} results were passed over", file=sys.stderr)
+            passed = "1 result was" if update.skipped == 1 else f"{update.skipped:,} results were"
+            print(f"{passed} passed over", file=sys.stderr)
         yield update
 
 
