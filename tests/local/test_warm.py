@@ -10,8 +10,8 @@ import pytest
 from skyband.local import warm
 
 ROOT = Path(__file__).resolve().parents[2]
-# Kernels that no replay calls: for producers, and for scores of whole columns.
-NOT_IN_REPLAY = {"hashing._hash_ids", "hashing._murmur2", "score_kernel.evaluate_rows"}
+# Kernels that no replay calls: for producers, for scores of whole columns, and for checks of a table.
+NOT_IN_REPLAY = {"hashing._hash_ids", "hashing._murmur2", "object_table.find_object", "score_kernel.evaluate_rows"}
 
 NAMES_OF_KERNELS = """\
 import importlib, pkgutil, sys
