@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 import numpy.typing as npt
@@ -151,13 +152,22 @@ class Reader:
             if record.value is not None:
                 self.seen.append(record.value)
 
-    def leave(self) -> None:
-        """Commit, once no partitions are on the move, and go."""
-        for _ in moments():
-            try:
-                self.consumer.commit(self.next)
-            except CommitRefusedError:
-                self.poll()
-            else:
-                break
+    def leave(self, others: Sequence["Reader"] = ()) -> None:
+        """Commit, once no partitions are on the move, and go.
+
+        The others are polled meanwhile: a commit waits behind a member's joining, and that for all other members.
+        """
+        with ThreadPoolExecutor(1) as threads:
+            for _ in moments():
+                commit = threads.submit(self.consumer.commit, dict(self.next))
+                while not commit.done():
+                    wait([commit], 0.02)
+                    for other in others:
+                        other.poll(0.0)
+                try:
+                    commit.result()
+                except CommitRefusedError:
+                    self.poll()
+                else:
+                    break
         self.consumer.close()

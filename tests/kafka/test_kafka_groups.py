@@ -42,7 +42,7 @@ def test_members_share_partitions_and_leave_theirs_to_the_others(log: KafkaLog, 
     second = Reader(log, topic_name, [topic_name])
     poll_until([first, second], lambda: partitions(first, second) == [2, 2])
     assert first.held < kept
-    second.leave()
+    second.leave([first])
     poll_until([first], lambda: partitions(first) == [4])
     first.leave()
 
@@ -70,15 +70,15 @@ def test_with_members_coming_and_going_all_is_read_once(log: KafkaLog, topic_nam
             members.append(Reader(log, topic_name, [topic_name]))
             everyone.append(members[-1])
         else:
-            members.pop(0).leave()
+            members.pop(0).leave(members)
         go_on(20)
     producer.flush()
     poll_until(members, lambda: sum(len(reader.seen) for reader in everyone) >= sent)
     seen = [value for reader in everyone for value in reader.seen]
     assert sorted(seen) == list(range(sent))  # type: ignore[type-var]
     assert not any(reader.lost for reader in everyone)
-    for reader in members:
-        reader.leave()
+    while members:
+        members.pop().leave(members)
 
 
 @pytest.mark.slow
