@@ -17,7 +17,13 @@ _TICK_S = 0.01
 def produce(bootstrap: str, topics: list[str], rate: int, seconds: float) -> float:
     """Write `rate` records a second, spread over the topics, for so long; return the rate that was reached."""
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "linger.ms": 5, "partitioner": "murmur2_random", "enable.idempotence": True}
+        {
+            "bootstrap.servers": bootstrap,
+            "linger.ms": 5,
+            "batch.size": 1_000_000,
+            "partitioner": "murmur2_random",
+            "enable.idempotence": True,
+        }
     )
     rng = np.random.default_rng(7)
     a_tick = max(1, round(rate * _TICK_S))
@@ -31,7 +37,13 @@ def produce(bootstrap: str, topics: list[str], rate: int, seconds: float) -> flo
         topic = rng.integers(0, len(topics), a_tick).astype(np.int8)
         records = Records(topic, rng.integers(0, 10_000, a_tick), now_ms, rng.random(a_tick), now_ms)
         for place, key, value, _ in encoded(records):
-            producer.produce(topics[place], value, key)
+            while True:
+                try:
+                    producer.produce(topics[place], value, key)
+                    break
+                except BufferError:
+                    # The broker is behind: the rate that was reached will say so.
+                    producer.poll(0.01)
         producer.poll(0)
         written += a_tick
     took = time.time() - began
