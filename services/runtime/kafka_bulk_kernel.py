@@ -4,18 +4,25 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from services.runtime.librdkafka import WORDS, memcpy, message_destroy, message_timestamp
+from services.runtime.librdkafka import (
+    ADDRESS_AT,
+    BYTES_AT,
+    ERROR_AT,
+    OFFSET_AT,
+    PARTITION_AT,
+    TOPIC_AT,
+    WORDS,
+    memcpy,
+    message_destroy,
+    message_timestamp,
+)
 from skyband.structures.array_types import Bytes, Flags, Ints
 
-__all__ = ["ADDRESS", "BYTES", "FIELDS", "OFFSET", "TIME", "TOPIC", "copy_messages", "sort_messages"]
+__all__ = ["FIELDS", "copy_messages", "sort_messages"]
 
 # Fields of a message in the order of `heads`; the value has no address if it is none.
-TOPIC, PARTITION, ADDRESS, BYTES, OFFSET, TIME = 0, 1, 2, 3, 4, 5
-FIELDS = 6
-
-# Places of the same in a message: halves of words for the first two, words for the others.
-_ERROR_AT, _PARTITION_AT = 0, 4
-_TOPIC_AT, _ADDRESS_AT, _BYTES_AT, _OFFSET_AT = 1, 3, 4, 7
+_ADDRESS, _BYTES, _OFFSET, _TIME = 0, 1, 2, 3
+FIELDS = 4
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -32,10 +39,10 @@ def sort_messages(
     group = -1
     for i in range(len(messages)):
         memcpy(words.ctypes.data, messages[i], 8 * WORDS)
-        if halves[_ERROR_AT] != 0:
+        if halves[ERROR_AT] != 0:
             group_of[i] = -1
             continue
-        topic, partition = words[_TOPIC_AT], np.int64(halves[_PARTITION_AT])
+        topic, partition = words[TOPIC_AT], np.int64(halves[PARTITION_AT])
         if group < 0 or groups[group, 0] != topic or groups[group, 1] != partition:
             group = 0
             while group < count and (groups[group, 0] != topic or groups[group, 1] != partition):
@@ -43,13 +50,12 @@ def sort_messages(
             if group == count:
                 groups[group, 0], groups[group, 1], groups[group, 2], groups[group, 3] = topic, partition, 0, 0
                 count += 1
-        heads[i, TOPIC], heads[i, PARTITION] = topic, partition
-        heads[i, ADDRESS], heads[i, BYTES] = words[_ADDRESS_AT], words[_BYTES_AT]
-        heads[i, OFFSET] = words[_OFFSET_AT]
-        heads[i, TIME] = message_timestamp(messages[i], 0)
+        heads[i, _ADDRESS], heads[i, _BYTES] = words[ADDRESS_AT], words[BYTES_AT]
+        heads[i, _OFFSET] = words[OFFSET_AT]
+        heads[i, _TIME] = message_timestamp(messages[i], 0)
         group_of[i] = group
         groups[group, 2] += 1
-        groups[group, 3] += words[_BYTES_AT]
+        groups[group, 3] += words[BYTES_AT]
     return count
 
 
@@ -77,13 +83,13 @@ def copy_messages(
         group = group_of[i]
         if group < 0:
             continue
-        row, size = rows[group], heads[i, BYTES]
+        row, size = rows[group], heads[i, _BYTES]
         if size > 0:
-            memcpy(base + at[group], heads[i, ADDRESS], size)
+            memcpy(base + at[group], heads[i, _ADDRESS], size)
         at[group] += size
-        offset[row] = heads[i, OFFSET]
-        time_us[row] = 1_000 * heads[i, TIME]
+        offset[row] = heads[i, _OFFSET]
+        time_us[row] = 1_000 * heads[i, _TIME]
         ends[row] = at[group] - begin[group]
-        is_none[row] = heads[i, ADDRESS] == 0
+        is_none[row] = heads[i, _ADDRESS] == 0
         rows[group] = row + 1
         message_destroy(messages[i])

@@ -17,11 +17,27 @@ from numba import types
 
 from skyband.errors import LogError
 
-__all__ = ["RD", "WORDS", "handle_of", "memcpy", "message_destroy", "message_timestamp"]
+__all__ = [
+    "ADDRESS_AT",
+    "BYTES_AT",
+    "ERROR_AT",
+    "OFFSET_AT",
+    "PARTITION_AT",
+    "RD",
+    "TOPIC_AT",
+    "WORDS",
+    "handle_of",
+    "memcpy",
+    "message_destroy",
+    "message_timestamp",
+]
 
 # A message, as the library documents it, in words of 8 bytes: error (4 bytes), topic, partition (4 bytes), address and
 # length of the value, those of the key, offset, and one word of the library's own.
 WORDS = 9
+TOPIC_AT, ADDRESS_AT, BYTES_AT, OFFSET_AT = 1, 3, 4, 7
+# In halves of words.
+ERROR_AT, PARTITION_AT = 0, 4
 
 # The handle is the first field of the object behind what every Python object begins with.
 _HANDLE_AT = 2 * ctypes.sizeof(ctypes.c_void_p)
@@ -30,7 +46,6 @@ RD = ctypes.CDLL(cimpl.__file__)
 
 _POINTER, _INT, _SIZE, _TEXT = ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p
 _FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
-    "rd_kafka_name": (_TEXT, [_POINTER]),
     "rd_kafka_queue_new": (_POINTER, [_POINTER]),
     "rd_kafka_queue_destroy": (None, [_POINTER]),
     "rd_kafka_queue_get_partition": (_POINTER, [_POINTER, _TEXT, ctypes.c_int32]),
