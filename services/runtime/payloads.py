@@ -7,7 +7,18 @@ from typing import overload
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Payloads"]
+__all__ = ["Payloads", "pick"]
+
+
+def pick(
+    data: npt.NDArray[np.uint8], ends: npt.NDArray[np.int64], places: npt.NDArray[np.int64]
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return the stretches of joined bytes at these places, joined in this order, and their ends."""
+    lengths = np.diff(ends, prepend=0)[places]
+    picked = np.cumsum(lengths)
+    # Where each byte comes from: the start of its stretch, and its place in it.
+    first = np.repeat(ends[places] - picked, lengths)
+    return data[first + np.arange(len(first))], picked
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +64,8 @@ class Payloads(Sequence[bytes | None]):
 
     def at(self, places: npt.NDArray[np.int64]) -> "Payloads":
         """Return the values at these places, in this order. Cost: one pass over their bytes."""
-        lengths = np.diff(self.ends, prepend=0)[places]
-        ends = np.cumsum(lengths)
-        # Where each byte comes from: the start of its value, and its place in it.
-        first = np.repeat(self.ends[places] - ends, lengths)
-        return Payloads(self.data[first + np.arange(len(first))], ends, self.is_none[places])
+        data, ends = pick(self.data, self.ends, places)
+        return Payloads(data, ends, self.is_none[places])
 
     def _start(self, index: int) -> int:
         return int(self.ends[index - 1]) if index > 0 else 0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from services.runtime.payloads import Payloads
+from services.runtime.payloads import Payloads, pick
 from services.runtime.source_times import UNIT_SCALES
 from skyband.model.source_rows import Reason, SourceRows
 from skyband.model.stream import Stream, TimeUnit
@@ -70,16 +70,12 @@ def in_order(parts: Sequence[tuple[npt.NDArray[np.int64], Columns]]) -> Columns:
     places = np.concatenate([where for where, _ in parts])
     order = np.empty(len(places), np.int64)
     order[places] = np.arange(len(places))
-    ends = [columns.id_ends for _, columns in parts]
-    lengths = np.concatenate([np.diff(each, prepend=0) for each in ends])
-    starts = np.cumsum(lengths) - lengths
-    id_ends = np.cumsum(lengths[order])
-    # Where each byte comes from: the start of its id, and its place in it.
-    first = np.repeat(starts[order] - (id_ends - lengths[order]), lengths[order])
+    lengths = np.concatenate([np.diff(columns.id_ends, prepend=0) for _, columns in parts])
     arena = np.concatenate([columns.id_bytes for _, columns in parts])
+    id_bytes, id_ends = pick(arena, np.cumsum(lengths), order)
     return Columns(
         time_us=np.concatenate([columns.time_us for _, columns in parts])[order],
-        id_bytes=arena[first + np.arange(len(first))],
+        id_bytes=id_bytes,
         id_ends=id_ends,
         values=np.concatenate([columns.values for _, columns in parts])[order],
         reason=np.concatenate([columns.reason for _, columns in parts])[order],
