@@ -1,28 +1,15 @@
-"""Offsets and notes on their way to Kafka."""
+"""Commits on their way to Kafka."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from services.runtime.kafka_errors import UNREACHABLE, Doing, cause_of, explain
-from skyband.errors import LogError
-from skyband.log.record_log import Position
 
-__all__ = ["MOST_NOTE_CHARACTERS", "check_notes", "store_commits"]
+__all__ = ["store_commits"]
 
-MOST_NOTE_CHARACTERS = 1_000
 _PAUSE_S = 0.1
-
-
-def check_notes(group: str, notes: Mapping[Position, str]) -> None:
-    """Raise LogError for a note that is too long: brokers would refuse the commit, without saying why."""
-    for position, note in notes.items():
-        if len(note) > MOST_NOTE_CHARACTERS:
-            raise LogError(
-                f"group {group!r} commits topic {position.topic!r} partition {position.partition} with a note of "
-                f"{len(note):,} characters; keep it within {MOST_NOTE_CHARACTERS:,}"
-            )
 
 
 def store_commits(consumer: Consumer, parts: Sequence[TopicPartition], patience_s: float, doing: Doing) -> None:

@@ -10,7 +10,7 @@ from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException
 from services.runtime.kafka_admin import KafkaAdmin
 from services.runtime.kafka_bulk import Chunk, Event, KafkaBulk
 from services.runtime.kafka_clients import new_consumer
-from services.runtime.kafka_commits import check_notes, store_commits
+from services.runtime.kafka_commits import store_commits
 from services.runtime.kafka_errors import MISSING, OUT_OF_RANGE, UNREACHABLE, Doing, cause_of, explain, lost_offset
 from services.runtime.kafka_names import KafkaNames
 from services.runtime.kafka_reach import KafkaReach
@@ -18,6 +18,7 @@ from services.runtime.kafka_records import RecordReader
 from services.runtime.kafka_watch import TopicWatch
 from services.runtime.settings import KafkaSettings
 from skyband.errors import LogError
+from skyband.log.note_length import check_note
 from skyband.log.record_log import Committed, Member, Position, Record
 
 __all__ = ["KafkaConsumer"]
@@ -166,7 +167,8 @@ class KafkaConsumer:
         self._check()
         group = self._own_group("commit")
         notes = notes or {}
-        check_notes(group, notes)
+        for position, note in notes.items():
+            check_note(group, position, note)
         if offsets:
             self._open(is_member=False)
             parts = [self._part(p, offset, notes.get(p, "")) for p, offset in offsets.items()]

@@ -7,14 +7,13 @@ from skyband.errors import LogError
 from skyband.log.commit_refused import CommitRefusedError
 from skyband.log.memory_group import MemberKey, MemoryGroup, Shares
 from skyband.log.memory_partition import MemoryPartition
+from skyband.log.note_length import check_note
 from skyband.log.record_log import Committed, Member, Position, Record
 
 if TYPE_CHECKING:
     from skyband.log.memory import MemoryLog
 
-__all__ = ["MOST_NOTE_CHARACTERS", "MemoryConsumer"]
-
-MOST_NOTE_CHARACTERS = 1_000
+__all__ = ["MemoryConsumer"]
 
 
 class MemoryConsumer:
@@ -129,11 +128,7 @@ class MemoryConsumer:
             name = self._group or ""
             for position, offset in offsets.items():
                 self._log._check_offset(name, position, offset)
-                if len(notes.get(position, "")) > MOST_NOTE_CHARACTERS:
-                    raise LogError(
-                        f"group {name!r} commits {_name(position)} with a note of {len(notes[position]):,} characters; "
-                        f"keep it within {MOST_NOTE_CHARACTERS:,}"
-                    )
+                check_note(name, position, notes.get(position, ""))
                 if self._member is not None and not group.holds(self._key, position):
                     raise CommitRefusedError(
                         f"group {name!r} does not read {_name(position)} in this member (any more); nothing is "
