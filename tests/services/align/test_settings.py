@@ -1,37 +1,25 @@
 """How align asks a schema registry is told by its settings."""
 
-import http.server
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from services.align.settings import AlignServiceSettings
 from skyband.errors import DefinitionError
+from tests.services.answering import Answers, answering
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Answers):
     """Answers with a schema that holds the credentials it was given."""
 
-    def do_GET(self) -> None:
-        body = b'{"schema": "%s"}' % self.headers.get("Authorization", "none").encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+    def answer(self) -> tuple[int, bytes]:
+        return 200, b'{"schema": "%s"}' % self.headers.get("Authorization", "none").encode()
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-        server.shutdown()
-        thread.join()
+    with answering(Handler) as address:
+        yield address
 
 
 def asked(**settings: str) -> str | None:

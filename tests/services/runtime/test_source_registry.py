@@ -1,14 +1,13 @@
 """The registry's client: what it asks, how often, and what it makes of the answers."""
 
-import http.server
 import json
-import threading
 from collections.abc import Iterator
 
 import pytest
 
 from services.runtime.source_registry import BundledSchemas, RegistrySchemas, http_fetch
 from skyband.errors import DefinitionError, LogError
+from tests.services.answering import Answers, answering
 
 UNKNOWN = (404, b'{"error_code": 40403, "message": "Schema not found"}')
 
@@ -130,31 +129,19 @@ def test_bundled_schemas_go_before_those_of_the_registry() -> None:
     assert BundledSchemas({1: "mine"}).get(2) is None
 
 
-class Handler(http.server.BaseHTTPRequestHandler):
+class Handler(Answers):
     """One schema, for those who have access."""
 
-    def do_GET(self) -> None:
+    def answer(self) -> tuple[int, bytes]:
         if self.headers["Authorization"] != "Basic abc":
-            status, body = 401, b'{"error_code": 401}'
-        else:
-            status, body = answer(schema='"long"') if self.path == "/sub/schemas/ids/5" else UNKNOWN
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
+            return 401, b'{"error_code": 401}'
+        return answer(schema='"long"') if self.path == "/sub/schemas/ids/5" else UNKNOWN
 
 
 @pytest.fixture
 def address() -> Iterator[str]:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/sub"
-        server.shutdown()
-        thread.join()
+    with answering(Handler) as address:
+        yield f"{address}/sub"
 
 
 def test_schemas_are_fetched_over_http(address: str) -> None:
