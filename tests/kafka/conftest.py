@@ -10,8 +10,12 @@ from services.runtime.embedded import EmbeddedKafka
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
-    """The broker of this session; `.bootstrap` is its address. Not for tests that stop it."""
-    with EmbeddedKafka(tmp_path_factory.mktemp("kafka")) as broker:
+    """The broker of this session; `.bootstrap` is its address. Not for tests that stop it.
+
+    Topics keep their records, unless they say otherwise: tests write records of long ago, which Kafka would delete at
+    any moment.
+    """
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), properties={"log.retention.ms": "-1"}) as broker:
         yield broker
 
 
