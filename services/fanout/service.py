@@ -14,19 +14,21 @@ from services.runtime import topics
 from services.runtime.groups import GroupWatch
 from services.runtime.keeper import keep
 from services.runtime.process import Process
+from skyband.control.stage import CATALOG_TOPIC
 from skyband.errors import LogError, NotFoundError
 from skyband.fanout.merge_stage import ServedGroup
 from skyband.fanout.stage import FanoutStage
 from skyband.fanout.subscription import Mode, Subscription
 from skyband.log.clock import SystemClock
+from skyband.log.record_log import Position
 from skyband.model.result import Result
 from skyband.v1 import results_pb2_grpc
 
 __all__ = ["RESULTS_SERVICE", "Fanout"]
 
 T = TypeVar("T")
-# Control answers as soon as the catalog has a query; fanout reads of it some milliseconds later.
-_HEARD_WITHIN_S = 1.0
+# Control answers as soon as the catalog has a query; this process may read of it later, and begins its group first.
+_HEARD_WITHIN_S = 10.0
 _ASK_AGAIN_S = 0.02
 
 RESULTS_SERVICE = "skyband.v1.ResultsService"
@@ -45,6 +47,7 @@ class Fanout:
         self._stage: FanoutStage | None = None
         self._servicer = ResultsServicer(self)
         self._stopped: set[str] = set()
+        self._heard_to = 0
 
     def loop(self, stop: threading.Event) -> None:
         """Merge and serve until `stop`."""
@@ -64,6 +67,7 @@ class Fanout:
         if self._watch.poll(0.0):
             self._serve(self._watch, self._stage)
         self._stage.step(timeout_s)
+        self._heard_to = min(self._watch.next_offset, self._stage.catalog_to)
         stopped = {
             f"merge of {group}.{generation}": str(why) for (group, generation), why in self._stage.stopped.items()
         }
@@ -109,14 +113,25 @@ class Fanout:
         return self._when_known(lambda stage: stage.get_result(query, group, window_end))
 
     def _when_known(self, ask: Callable[[FanoutStage], T]) -> T:
-        """Ask the stage; a query that it does not know may be so new that it has not heard of it, so ask again."""
+        """Ask the stage; if it does not know the query, ask again once it has read all that the catalog holds now."""
+        try:
+            return ask(self._now())
+        except NotFoundError:
+            self._hear_all()
+            return ask(self._now())
+
+    def _hear_all(self) -> None:
+        """Wait until the stage has taken all that the catalog holds now, or for too long."""
+        at = Position(CATALOG_TOPIC, 0)
+        consumer = self._process.log.consumer()
+        try:
+            end = consumer.end_offsets([at])[at]
+        finally:
+            consumer.close()
         deadline = time.monotonic() + _HEARD_WITHIN_S
-        while True:
-            try:
-                return ask(self._now())
-            except NotFoundError:
-                if time.monotonic() >= deadline or self._process.stop.wait(_ASK_AGAIN_S):
-                    raise
+        while self._heard_to < end and time.monotonic() < deadline:
+            if self._process.stop.wait(_ASK_AGAIN_S):
+                return
 
     def _now(self) -> FanoutStage:
         stage = self._stage
@@ -142,6 +157,7 @@ class Fanout:
             # Nobody else knows of it: it would stay a member of its group.
             stage.close()
             raise
+        self._heard_to = 0
         self._stage = stage
         return self
 

@@ -16,13 +16,14 @@ _BATCH = 1_000
 class GroupWatch:
     """Follows the catalog topic; one thread owns it.
 
-    Initially it knows of no group. After a `poll` that reached the end, `groups` is what the catalog said then.
+    Initially it knows of no group. After a `poll` that reached the end, `groups` is what the catalog said then;
+    `next_offset` says how far it was read.
     """
 
     def __init__(self, log: RecordLog, catalog: str = CATALOG_TOPIC) -> None:
         self._at = Position(catalog, 0)
         self._groups: dict[str, GroupResource] = {}
-        self._next = 0
+        self.next_offset = 0
         self._consumer = log.consumer()
         self._consumer.assign({self._at: self._consumer.begin_offsets([self._at])[self._at]})
         self._end = self._consumer.end_offsets([self._at])[self._at]
@@ -35,13 +36,13 @@ class GroupWatch:
     @property
     def is_current(self) -> bool:
         """Whether all is read that the catalog held when this watch began."""
-        return self._next >= self._end
+        return self.next_offset >= self._end
 
     def poll(self, timeout_s: float) -> bool:
         """Read on, waiting at most `timeout_s` for more; return whether a group has come, changed or gone."""
         changed = False
         for record in self._consumer.poll(_BATCH, timeout_s):
-            self._next = record.next_offset
+            self.next_offset = record.next_offset
             key = record.key or b""
             if not key.startswith(_GROUP) or key.count(b"/") != 1:
                 continue

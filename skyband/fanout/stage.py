@@ -32,6 +32,8 @@ __all__ = ["FanoutStage", "FanoutTopics"]
 
 _MAX_RECORDS = 1_000
 _COMMIT_EVERY_OFFSETS = 100
+# While partials are waited for, so often are the results looked for, of this replica or another, that somebody awaits.
+_TAIL_EVERY_S = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,8 @@ class FanoutStage:
     def step(self, timeout_s: float) -> bool:
         """Do one round, waiting at most `timeout_s` for partials; return whether there was anything to do."""
         with self._failing():
+            if self._tail.subscribed():
+                timeout_s = min(timeout_s, _TAIL_EVERY_S)
             records = self._partials.poll(_MAX_RECORDS, timeout_s) if self._subscribed else ()
             changes = self._catch_up_with(records)
             self._accept(records)
@@ -179,6 +183,11 @@ class FanoutStage:
         if window_end is None:
             return self._tail.latest(change.uid, change.query.name)
         return self._tail.at(change.uid, change.query.name, window_end)
+
+    @property
+    def catalog_to(self) -> int:
+        """Up to which offset of the catalog the stage knows the queries."""
+        return self._catalog.next_offset
 
     @property
     def merged_partitions(self) -> list[int]:
