@@ -24,7 +24,7 @@ class AlignServiceSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="SKYBAND_ALIGN_", frozen=True, extra="ignore")
 
     batch_rows: int = Field(20_000, ge=1)
-    flush_ms: int = Field(50, ge=0)
+    flush_ms: int = Field(25, ge=0)
     commit_ms: int = Field(500, ge=0)
     poll_records: int = Field(20_000, ge=1)
     registry: str = ""

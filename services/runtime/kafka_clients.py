@@ -1,5 +1,6 @@
 """The clients of librdkafka, with the settings that correctness and speed rest on."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,10 @@ _NO_GROUP = "skyband.readers"
 _MESSAGES_AHEAD, _FEWEST_AHEAD = 100_000, 1_000
 _BYTES_AHEAD, _LEAST_FETCHED, _MOST_FETCHED = 4 << 20, 64 << 10, 1 << 20
 
+# Sources are written a few records at a time. With an answer for each of these, a broker and a reader of 16 partitions
+# spend a core on 20,000 records a second; so brokers gather what comes for a moment, unless it is much.
+_BULK_WORTH_AN_ANSWER, _BULK_WAIT_S = 64 << 10, 0.02
+
 OnError = Callable[[KafkaError], None]
 
 
@@ -42,20 +47,23 @@ def new_consumer(
     settings: KafkaSettings,
     names: KafkaNames,
     on_error: OnError,
-    *,
     group: str | None,
     is_member: bool,
-    partitions: int = 1,
+    *,
+    partitions: int,
+    is_bulk: bool,
 ) -> Consumer:
     """Return a consumer: a member of the group, with the process's stable name if it has one, or for itself.
 
-    `partitions`: how many it may come to read, which share what is fetched ahead.
+    `partitions`: how many it may come to read, which share what is fetched ahead;
+    `is_bulk`: whether they are sources, of many small records.
     """
     config: dict[str, Any] = {
         "queued.max.messages.kbytes": settings.consumer_queue_bytes // 1024,
-        "queued.min.messages": max(_FEWEST_AHEAD, _MESSAGES_AHEAD // partitions),
-        "fetch.message.max.bytes": max(_LEAST_FETCHED, min(_MOST_FETCHED, _BYTES_AHEAD // partitions)),
-        "fetch.wait.max.ms": int(settings.fetch_wait_s * 1000),
+        "queued.min.messages": max(_FEWEST_AHEAD, _MESSAGES_AHEAD // max(1, partitions)),
+        "fetch.message.max.bytes": max(_LEAST_FETCHED, min(_MOST_FETCHED, _BYTES_AHEAD // max(1, partitions))),
+        "fetch.min.bytes": _BULK_WORTH_AN_ANSWER if is_bulk else 1,
+        "fetch.wait.max.ms": int(min(settings.fetch_wait_s, _BULK_WAIT_S if is_bulk else math.inf) * 1000),
         # By default librdkafka waits 1 s once its queue is full, in which a fast reader has long emptied it.
         "fetch.queue.backoff.ms": 10,
         "topic.metadata.refresh.interval.ms": int(settings.metadata_refresh_s * 1000),

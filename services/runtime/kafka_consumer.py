@@ -73,7 +73,7 @@ class KafkaConsumer:
         starts = self._starts(positions)
         if self._member is not None:
             self._disconnect()
-        self._open(is_member=False, partitions=max(1, len(positions)))
+        self._open([at.topic for at in positions], is_member=False)
         self._watch.begin(facts)
         self._reader.begin(list(facts))
         self._reader.cursors.update(starts)
@@ -93,7 +93,7 @@ class KafkaConsumer:
         self._own_group("share partitions")
         facts = {topic: self._admin.facts(topic) for topic in topics}
         self._disconnect()
-        self._open(is_member=True, partitions=sum(fact.partitions for fact in facts.values()))
+        self._open([topic for topic, fact in facts.items() for _ in range(fact.partitions)], is_member=True)
         self._watch.begin(facts)
         self._reader.begin(topics)
         self._member = member
@@ -170,7 +170,7 @@ class KafkaConsumer:
         for position, note in notes.items():
             check_note(group, position, note)
         if offsets:
-            self._open(is_member=False)
+            self._open([], is_member=False)
             parts = [self._part(p, offset, notes.get(p, "")) for p, offset in offsets.items()]
             store_commits(self._native, parts, self._settings.unreachable_after_s, self._doing("commit"))
             self._reach.well()
@@ -322,9 +322,11 @@ class KafkaConsumer:
                 self._bulk = self._bulk or KafkaBulk(self._native, _MOST_IN_BULK)
                 self._bulk.add(self._names.topic(position.topic), position.partition)
 
-    def _open(self, *, is_member: bool, partitions: int = 1) -> None:
+    def _open(self, topics: Sequence[str], *, is_member: bool) -> None:
+        """Make librdkafka's consumer, unless there is one; `topics` names a topic once for each partition of it."""
+        is_bulk, group = any(map(self._reader.is_bulk, topics)), self._group
         self._consumer = self._consumer or new_consumer(
-            self._settings, self._names, self._reach.note, group=self._group, is_member=is_member, partitions=partitions
+            self._settings, self._names, self._reach.note, group, is_member, partitions=len(topics), is_bulk=is_bulk
         )
 
     @property

@@ -2,7 +2,7 @@
 
 ``confluent_kafka`` makes a Python object of each message, which costs more than all that align does with its record.
 Here the library's own functions, all of its public interface, are called on the same consumer. What is not public is
-only where a ``Consumer`` keeps the handle of the library, which `handle_of` knows.
+only where a client object keeps the handle of the library, which `handle_of` knows.
 Why, and what it rests on: docs/decisions/0016-messages-without-objects.md.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import llvmlite.binding
 import numba
-from confluent_kafka import Consumer, cimpl
+from confluent_kafka import Consumer, Producer, cimpl
 from numba import types
 
 from skyband.errors import LogError
@@ -81,11 +81,11 @@ message_timestamp = _for_kernels(
 message_destroy = _for_kernels("rd_kafka_message_destroy", RD.rd_kafka_message_destroy, types.void, types.intp)
 
 
-def handle_of(consumer: Consumer) -> int:
-    """Return the address of the library's handle of a consumer, good until it is closed."""
+def handle_of(client: Consumer | Producer) -> int:
+    """Return the address of the library's handle of a client, good until it is closed."""
     if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise LogError("this Python has no global lock, and its objects another shape; run Skyband on the usual one")
-    handle = ctypes.c_void_p.from_address(id(consumer) + _HANDLE_AT).value
+    handle = ctypes.c_void_p.from_address(id(client) + _HANDLE_AT).value
     if not handle:
         raise LogError("Kafka's client keeps its handle elsewhere; install the pinned release of confluent-kafka")
     return handle

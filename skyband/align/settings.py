@@ -19,7 +19,7 @@ class AlignSettings:
     writer: str = "align"
     batch_rows: int = 10_000
     max_rows: int = 50_000
-    flush_interval_us: int = 50_000
+    flush_interval_us: int = 25_000
     commit_interval_us: int = 0
     tick_interval_us: int = 250_000
     poll_records: int = 2_000
