@@ -9,11 +9,12 @@ __all__ = ["AlignSettings"]
 class AlignSettings:
     """How an align stage batches and whom it writes as.
 
-    It flushes when `batch_rows` rows or dead letters wait, or something waits for `flush_interval_us`; none of it
-    changes a result. `poll_records` bounds one poll. What is written is committed at the latest `commit_interval_us`
-    later: a commit waits until the log has stored everything, and who takes over reads that much again. Ends of
-    partitions are asked for every `tick_interval_us`. How sources are doing is told to `progress_topic` (empty: nobody)
-    every `report_interval_us`; a member of a group also learns there how far its shards are.
+    It flushes when `batch_rows` rows or dead letters wait, or something waits for `flush_interval_us`, twice that if
+    half a batch waits then; none of it changes a result. `poll_records` bounds one poll. What is written is committed
+    at the latest `commit_interval_us` later: a commit waits until the log has stored everything, and who takes over
+    reads that much again. Ends of partitions are asked for every `tick_interval_us`. How sources are doing is told to
+    `progress_topic` (empty: nobody) every `report_interval_us`; a member of a group also learns there how far its
+    shards are.
     """
 
     writer: str = "align"

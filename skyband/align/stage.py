@@ -378,8 +378,11 @@ class AlignStage:
             return False
         if self._pending_since_us is None:
             self._pending_since_us = now_us
-        is_much = self._aligner.pending_rows + waiting >= self._settings.batch_rows
-        return is_much or self._is_read() or now_us - self._pending_since_us >= self._settings.flush_interval_us
+        waiting += self._aligner.pending_rows
+        # What fills so fast that it is soon full may wait for that: an engine pays for each batch.
+        intervals = 2 if 2 * waiting >= self._settings.batch_rows else 1
+        is_late = now_us - self._pending_since_us >= intervals * self._settings.flush_interval_us
+        return is_late or self._is_read() or waiting >= self._settings.batch_rows
 
 
 _NO_ROWS = SourceRows(

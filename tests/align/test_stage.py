@@ -120,21 +120,34 @@ def test_commits_wait_for_their_interval_and_batches_do_not() -> None:
 def test_rows_flush_by_number_by_interval_and_on_demand() -> None:
     log, clock = new_log(), ManualClock()
     stage = new_stage(log, clock, batch_rows=3, flush_interval_us=50)
-    put(log, (0, 0), Row(0, 1), Row(1, 2))
+    put(log, (0, 0), Row(0, 1))
     stage.step()
     clock.advance(49)
     stage.step()
     assert batches(log) == []
     clock.advance(1)
     assert stage.step()
-    assert [batch.rows for batch in batches(log)] == [2]
+    assert [batch.rows for batch in batches(log)] == [1]
     put(log, (1, 0), Row(0, 1), Row(1, 2), Row(2, 3))
     stage.step()
-    assert [batch.rows for batch in batches(log)] == [2, 3]
+    assert [batch.rows for batch in batches(log)] == [1, 3]
     put(log, (1, 0), Row(3, 4))
     stage.step()
     stage.flush()
-    assert [batch.rows for batch in batches(log)] == [2, 3, 1]
+    assert [batch.rows for batch in batches(log)] == [1, 3, 1]
+
+
+def test_a_batch_that_is_half_full_when_it_is_due_waits_for_the_rest_as_long_again() -> None:
+    log, clock = new_log(), ManualClock()
+    stage = new_stage(log, clock, batch_rows=4, flush_interval_us=50)
+    put(log, (0, 0), Row(0, 1), Row(1, 2))
+    stage.step()
+    clock.advance(99)
+    stage.step()
+    assert batches(log) == []
+    clock.advance(1)
+    assert stage.step()
+    assert [batch.rows for batch in batches(log)] == [2]
 
 
 def test_dead_letters_flush_by_number_too_and_name_topic_partition_and_offset() -> None:
