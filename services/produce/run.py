@@ -78,7 +78,11 @@ def _check_topics(group: Group, log: KafkaLog, create: int) -> None:
 
 def _pace(settings: ProduceSettings) -> Pace:
     if settings.generate:
-        return Pace(rate=DEFAULT_RATE if settings.rate is None else settings.rate)
+        rate = DEFAULT_RATE if settings.rate is None else settings.rate
+        if rate and settings.manner.rhythm() is not None:
+            # Bursts are to be felt: rows go out as their event time passes.
+            return Pace(speed=settings.speed or 1.0)
+        return Pace(rate=rate)
     return Pace(rate=settings.rate or 0.0, speed=settings.speed or 0.0)
 
 
@@ -97,4 +101,5 @@ def _chunks(settings: ProduceSettings, group: Group) -> Iterable[Chunk]:
         rows=settings.rows,
         # A tenth of a second's.
         batch_rows=max(10, min(_PACED_ROWS, int(rate / 10))),
+        manner=settings.manner,
     )

@@ -2,9 +2,11 @@
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+
+from services.produce.generate import Manner, add_manner_options, read_manner
 
 __all__ = ["ProduceSettings", "read_settings"]
 
@@ -17,7 +19,7 @@ class ProduceSettings:
 
     The group comes from the file `definitions`, or by name from control. `rate`: rows a second, `speed`: how much
     faster than time event time passes; 0: no limit. `generate`: `objects` objects make `rows` rows (None: no end) from
-    `begin` on (None: now). `create_topics`: partitions of topics that are missing, 0: none is made.
+    `begin` on (None: now), as `manner` says. `create_topics`: partitions of topics that are missing, 0: none is made.
     """
 
     definitions: Path | None = None
@@ -31,6 +33,7 @@ class ProduceSettings:
     objects: int = 1_000
     seed: int = 0
     begin: datetime | None = None
+    manner: Manner = field(default_factory=Manner)
     output: str = "auto"
 
 
@@ -51,10 +54,12 @@ def read_settings(arguments: Sequence[str]) -> ProduceSettings:
     add("--seed", type=int, default=0, help="of --generate (%(default)s)")
     add("--begin", type=_time, help="event time of the first generated row (now)")
     add("-o", "--output", choices=("auto", "table", "json"), default="auto", help="form of the summary")
+    add_manner_options(parser)
     found = parser.parse_args(arguments)
+    manner = read_manner(found)
     if found.generate == bool(found.input):
         parser.error("name files with --input, or let rows be made up with --generate: one of both")
-    return ProduceSettings(**{**vars(found), "input": tuple(found.input)})
+    return ProduceSettings(**{**vars(found), "input": tuple(found.input), "manner": manner})
 
 
 def _not_negative(text: str) -> float:

@@ -1,6 +1,7 @@
 """``skyband serve``, ``produce``, ``dead-letters`` and ``doctor``: what needs Kafka runs as a process of `services`."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -47,11 +48,14 @@ SERVE_EXAMPLES = examples(
 PRODUCE_HELP = """Write rows to the source topics of a group, from files or made up.
 
 Files are as for replay. Rows go out merged by time, at --rate rows a second, or with event time passing --speed times
-faster than time, else as fast as Kafka takes them. With --generate objects come again and again on all streams."""
+faster than time, else as fast as Kafka takes them. With --generate objects come again and again on all streams; say
+with --skew, --values, --correlation, --bursts, --drift and --cycle what they are like."""
 PRODUCE_SHORT = "Write rows to the source topics of a group."
 PRODUCE_EXAMPLES = examples(
     "skyband produce --definitions flights.yaml --input 2013-07.csv.gz --speed 600",
     "skyband produce --group factory --generate --rate 5000",
+    "skyband produce --group factory --generate --skew 1 --values zipf --correlation 0.8",
+    "skyband produce --group factory --generate --bursts 10 --drift 1h --cycle 1d",
     "skyband produce --definitions factory.yaml --input rows.jsonl --create-topics 6",
 )
 
@@ -137,20 +141,47 @@ def produce(
     begin: Annotated[
         str | None, typer.Option(help="With --generate: first event time; default now.", metavar="TIME")
     ] = None,
+    skew: Annotated[
+        float | None, typer.Option(help="With --generate: the n-th object as often as 1/n^S.", metavar="S", min=0.0)
+    ] = None,
+    values: Annotated[
+        str | None, typer.Option(help="With --generate: uniform (default) or zipf.", metavar="HOW")
+    ] = None,
+    correlation: Annotated[
+        float | None,
+        typer.Option(
+            help="With --generate: of an object's values on different streams.", metavar="RHO", min=0.0, max=1.0
+        ),
+    ] = None,
+    bursts: Annotated[
+        float | None,
+        typer.Option(help="With --generate: B times the rate for a tenth of each minute.", metavar="B", min=1.0),
+    ] = None,
+    drift: Annotated[
+        str | None, typer.Option(help="With --generate: in which objects get other values.", metavar="DURATION")
+    ] = None,
+    cycle: Annotated[
+        str | None, typer.Option(help="With --generate: with which values rise and fall.", metavar="DURATION")
+    ] = None,
     kafka: KafkaOption = None,
     context: ContextOption = None,
     server: ServerOption = None,
     form: FormOption = None,
 ) -> None:
     """Run the command."""
-    if (definitions is None) == (group is None):
-        raise DefinitionError("say of which group: with --definitions FILE, or with --group NAME; one of both")
-    if generate == bool(inputs):
-        raise DefinitionError("say which rows: those of --input FILE…, or made up with --generate; one of both")
-    if not generate:
-        for option, value in (("--rows", rows), ("--objects", objects), ("--seed", seed), ("--begin", begin)):
-            if value is not None:
-                raise DefinitionError("is for --generate; leave it away", place=f"{option} {value}")
+    made = {
+        "--rows": rows,
+        "--objects": objects,
+        "--seed": seed,
+        "--begin": begin,
+        "--skew": skew,
+        "--values": values,
+        "--correlation": correlation,
+        "--bursts": bursts,
+        "--drift": drift,
+        "--cycle": cycle,
+    }
+    _check_rows(definitions, group, generate, inputs, made)
     words = {
         "--definitions": definitions,
         "--group": group,
@@ -159,13 +190,26 @@ def produce(
         "--rate": rate,
         "--speed": speed,
         "--create-topics": create_topics,
-        "--rows": rows,
-        "--objects": objects,
-        "--seed": seed,
-        "--begin": begin,
+        **made,
         "--output": _form(form),
     }
     become("produce", given(words), kafka_settings(kafka, context, server))
+
+
+def _check_rows(
+    definitions: Path | None,
+    group: str | None,
+    generate: bool,
+    inputs: list[Path] | None,
+    made: Mapping[str, object],
+) -> None:
+    if (definitions is None) == (group is None):
+        raise DefinitionError("say of which group: with --definitions FILE, or with --group NAME; one of both")
+    if generate == bool(inputs):
+        raise DefinitionError("say which rows: those of --input FILE…, or made up with --generate; one of both")
+    for option, value in made.items():
+        if value is not None and not generate:
+            raise DefinitionError("is for --generate; leave it away", place=f"{option} {value}")
 
 
 dead_letters_app = family("See the records that were not used, and why.")

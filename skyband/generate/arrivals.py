@@ -6,6 +6,7 @@ Every generator is a pure function of its arguments: the same seed gives the sam
 import numpy as np
 import numpy.typing as npt
 
+from skyband.generate.rhythm import Bursts, ramp_times
 from skyband.model.source_rows import SourceRows
 
 __all__ = ["arrival_order", "event_times", "object_ids", "source_rows"]
@@ -14,13 +15,27 @@ _US_PER_S = 1_000_000
 
 
 def event_times(
-    random: np.random.Generator, rows: int, rows_per_second: float, start_us: int = 0
+    random: np.random.Generator,
+    rows: int,
+    rows_per_second: float,
+    start_us: int = 0,
+    *,
+    bursts: Bursts | None = None,
+    rate_factor: float = 1.0,
 ) -> npt.NDArray[np.int64]:
-    """Return `rows` ascending event times in microseconds: independent arrivals at a steady mean rate (Poisson)."""
+    """Return `rows` ascending event times in microseconds: independent arrivals (Poisson).
+
+    Their rate is steady; or comes in `bursts`, with `rows_per_second` as its mean; or moves evenly until the last row
+    comes at `rate_factor` times `rows_per_second`. Raises ValueError for both together.
+    """
     if rows_per_second <= 0:
         raise ValueError("rows_per_second must be above 0")
-    gaps = random.exponential(_US_PER_S / rows_per_second, rows)
-    return start_us + np.cumsum(gaps).astype(np.int64)
+    if bursts is not None and rate_factor != 1.0:
+        raise ValueError("ask for bursts or for a rate_factor, not for both")
+    steady_us = np.cumsum(random.exponential(_US_PER_S / rows_per_second, rows))
+    if bursts is not None:
+        return bursts.times(start_us, steady_us)
+    return ramp_times(start_us, steady_us, rate_factor)
 
 
 def arrival_order(

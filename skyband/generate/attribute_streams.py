@@ -5,7 +5,8 @@ import numpy as np
 import numpy.typing as npt
 
 from skyband.generate.arrivals import arrival_order, event_times, source_rows
-from skyband.generate.values import Values, stream_values, zipf_ranks
+from skyband.generate.rhythm import Bursts
+from skyband.generate.values import Values, drifting_values, stream_values, zipf_ranks
 from skyband.model.source_rows import SourceRows
 
 __all__ = ["distinct_objects", "repeated_objects"]
@@ -16,10 +17,14 @@ def distinct_objects(
     rows: int,
     *,
     streams: int = 2,
-    alpha: float = 0.5,
+    alpha: float | tuple[float, float] = 0.5,
     recent: int = 100,
     values: Values = Values.UNIFORM,
+    correlation: float = 0.8,
+    drift: float = 0.0,
     rows_per_second: float = 1_000.0,
+    bursts: Bursts | None = None,
+    rate_factor: float = 1.0,
     start_us: int = 0,
     disorder_us: int = 0,
 ) -> tuple[SourceRows, ...]:
@@ -27,15 +32,22 @@ def distinct_objects(
 
     The streams take turns by chance. With probability `alpha` a row is of an object among the last `recent` ones of
     another stream that has not come on its own stream yet, if there is one; else of a new object. So `alpha` sets how
-    many objects come on several streams, `recent` how far apart. Cost: rows * streams * recent.
+    many objects come on several streams, `recent` how far apart. `correlation`: of the values of an object, if `values`
+    is `CORRELATED`.
+
+    What the algorithms take to be steady may move evenly from the first row to the last: a pair `alpha` from one to the
+    other, the values by `drift` (see `drifting_values`), the rate up to `rate_factor` times what it was; or the rate
+    comes in `bursts`. Cost: rows * streams * recent.
     """
-    if streams < 1 or recent < 1 or not 0.0 <= alpha <= 1.0:
+    first, last = alpha if isinstance(alpha, tuple) else (alpha, alpha)
+    if streams < 1 or recent < 1 or not 0.0 <= min(first, last) <= max(first, last) <= 1.0:
         raise ValueError("streams and recent must be at least 1, alpha between 0 and 1")
     random = np.random.default_rng(seed)
-    time = event_times(random, rows, rows_per_second, start_us)
+    time = event_times(random, rows, rows_per_second, start_us, bursts=bursts, rate_factor=rate_factor)
     stream = random.integers(0, streams, rows)
-    objects = _reappearing(stream, random.random((rows, 2)), alpha, streams, recent)
-    return _split(random, streams, stream, time, objects, stream_values(random, objects, values), disorder_us)
+    objects = _reappearing(stream, random.random((rows, 2)), np.linspace(first, last, rows), streams, recent)
+    found = drifting_values(stream_values(random, objects, values, correlation), time, drift)
+    return _split(random, streams, stream, time, objects, found, disorder_us)
 
 
 def repeated_objects(
@@ -46,22 +58,28 @@ def repeated_objects(
     objects: int = 10_000,
     exponent: float = 0.0,
     values: Values = Values.UNIFORM,
+    correlation: float = 0.8,
+    drift: float = 0.0,
     rows_per_second: float = 6_667.0,
+    bursts: Bursts | None = None,
+    rate_factor: float = 1.0,
     start_us: int = 0,
     disorder_us: int = 1_000_000,
 ) -> tuple[SourceRows, ...]:
     """Return `rows` rows, evenly over streams, of `objects` objects that come again and again.
 
-    All objects are equally frequent if `exponent` is 0; else the n-th is proportional to 1/n**exponent. The defaults
-    are the workload of the benchmarks: four streams, 10,000 objects, disorder of up to a second.
+    All objects are equally frequent if `exponent` is 0; else the n-th is proportional to 1/n**exponent. Values and rate
+    may move as in `distinct_objects`. The defaults are the workload of the benchmarks: four streams, 10,000 objects,
+    disorder of up to a second.
     """
     if streams < 1 or objects < 1:
         raise ValueError("streams and objects must be at least 1")
     random = np.random.default_rng(seed)
-    time = event_times(random, rows, rows_per_second, start_us)
+    time = event_times(random, rows, rows_per_second, start_us, bursts=bursts, rate_factor=rate_factor)
     stream = random.integers(0, streams, rows)
     which = zipf_ranks(random, rows, objects, exponent) if exponent else random.integers(0, objects, rows)
-    return _split(random, streams, stream, time, which, stream_values(random, which, values), disorder_us)
+    found = drifting_values(stream_values(random, which, values, correlation), time, drift)
+    return _split(random, streams, stream, time, which, found, disorder_us)
 
 
 def _split(
@@ -79,9 +97,13 @@ def _split(
 
 @nb.njit(cache=True, nogil=True, error_model="numpy")
 def _reappearing(
-    stream: npt.NDArray[np.int64], chances: npt.NDArray[np.float64], alpha: float, streams: int, recent: int
+    stream: npt.NDArray[np.int64],
+    chances: npt.NDArray[np.float64],
+    alpha: npt.NDArray[np.float64],
+    streams: int,
+    recent: int,
 ) -> npt.NDArray[np.int64]:
-    """Return the object of each row; `chances` decide whether it is an old one, and which."""
+    """Return the object of each row; `chances` decide whether it is an old one (with `alpha` of the row), and which."""
     rows = len(stream)
     objects = np.empty(rows, np.int64)
     came = np.zeros((rows, streams), np.bool_)
@@ -92,7 +114,7 @@ def _reappearing(
     for row in range(rows):
         own = stream[row]
         found = 0
-        if chances[row, 0] < alpha:
+        if chances[row, 0] < alpha[row]:
             for other in range(streams):
                 if other == own:
                     continue

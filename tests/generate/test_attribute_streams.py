@@ -1,9 +1,11 @@
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from skyband.generate.attribute_streams import distinct_objects, repeated_objects
+from skyband.generate.rhythm import Bursts
 from skyband.generate.values import Values
 from skyband.model.source_rows import SourceRows
 
@@ -62,11 +64,38 @@ def test_the_same_seed_gives_the_same_rows_and_another_does_not() -> None:
     assert same(repeated_objects(1, 500), repeated_objects(1, 500))
 
 
-def test_correlated_values_of_an_object_are_close_on_all_streams() -> None:
-    first, second = distinct_objects(8, 10_000, streams=2, alpha=0.8, values=Values.CORRELATED)
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.8, 1.0])
+def test_values_of_an_object_correlate_on_all_streams_as_asked(correlation: float) -> None:
+    first, second = distinct_objects(8, 20_000, streams=2, alpha=0.8, values=Values.CORRELATED, correlation=correlation)
     value = dict(zip(ids(first), first.values[:, 0].tolist(), strict=True))
     pairs = [(value[i], v) for i, v in zip(ids(second), second.values[:, 0].tolist(), strict=True) if i in value]
-    assert np.corrcoef(np.array(pairs).T)[0, 1] > 0.8
+    assert np.corrcoef(np.array(pairs).T)[0, 1] == pytest.approx(correlation, abs=0.03)
+
+
+def test_alpha_may_move_from_one_to_another() -> None:
+    first, second = distinct_objects(4, 20_000, streams=2, alpha=(0.0, 0.4), recent=200)
+    time = dict(zip(ids(first), first.event_time_us.tolist(), strict=True))
+    complete = [max(time[i], t) for i, t in zip(ids(second), second.event_time_us.tolist(), strict=True) if i in time]
+    shares = np.histogram(complete, bins=4, range=(0, 20_000_000))[0] / 5_000
+    assert shares == pytest.approx([0.05, 0.15, 0.25, 0.35], abs=0.03)
+
+
+@pytest.mark.parametrize("make", [distinct_objects, repeated_objects])
+def test_values_drift_and_the_rate_moves(make: Any) -> None:
+    made = make(9, 20_000, streams=1, drift=0.5, rate_factor=3.0, rows_per_second=1_000.0, disorder_us=0)[0]
+    quarters = made.values[:, 0].reshape(4, 5_000)
+    assert quarters.mean(axis=1)[[0, 3]] == pytest.approx([0.25 + 0.5 * 0.2, 0.25 + 0.5 * 0.91], abs=0.04)
+    assert (quarters.max(axis=1) - quarters.min(axis=1) < 0.75).all()
+    # The mean rate is twice that of the beginning: ten seconds, in whose first half three eighths of the rows come.
+    assert made.event_time_us[-1] / 1e6 == pytest.approx(10.0, rel=0.03)
+    assert (made.event_time_us < 5_000_000).mean() == pytest.approx(0.375, abs=0.02)
+
+
+def test_rows_come_in_bursts_on_all_streams() -> None:
+    bursts = Bursts(5.0, share=0.2, period_us=1_000_000)
+    for rows in repeated_objects(1, 20_000, streams=2, rows_per_second=1_000.0, bursts=bursts):
+        in_burst = (rows.event_time_us % 1_000_000 < 200_000).mean()
+        assert in_burst / 0.2 / ((1 - in_burst) / 0.8) == pytest.approx(5.0, rel=0.1)
 
 
 def test_repeated_objects_come_again_on_all_streams_with_disorder_below_a_second() -> None:
@@ -91,6 +120,10 @@ def test_an_exponent_makes_few_objects_frequent() -> None:
 def test_impossible_arguments_are_refused() -> None:
     with pytest.raises(ValueError, match="alpha"):
         distinct_objects(1, 10, alpha=1.5)
+    with pytest.raises(ValueError, match="alpha"):
+        distinct_objects(1, 10, alpha=(0.5, -0.1))
+    with pytest.raises(ValueError, match="drift"):
+        repeated_objects(1, 10, drift=2.0)
     with pytest.raises(ValueError, match="objects"):
         repeated_objects(1, 10, objects=0)
 

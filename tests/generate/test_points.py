@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from skyband.generate.points import Shape, point_stream, points, scored_stream
-from skyband.generate.values import Trend, Values, moving_values, stream_values, zipf_ranks
+from skyband.generate.values import Trend, Values, drifting_values, moving_values, stream_values, zipf_ranks
 
 
 def correlation(shape: Shape, dimensions: int) -> np.ndarray:
     made = points(np.random.default_rng(1), 5_000, dimensions, shape)
     assert made.shape == (5_000, dimensions)
     assert ((made >= 0.0) & (made <= 1.0)).all()
-    found = np.corrcoef(made.T)
+    found = np.asarray(np.corrcoef(made.T))
     return found[~np.eye(dimensions, dtype=bool)]
 
 
@@ -83,10 +83,20 @@ def test_zipf_values_are_mostly_small_and_never_one() -> None:
     assert np.median(values) < 0.1 < values.max() < 1.0
 
 
+def test_values_drift_up_or_down_within_their_range() -> None:
+    times = np.array([10, 20, 110, 210])
+    ends = np.array([0.0, 0.999, 0.5, 0.5])
+    assert drifting_values(ends, times, 0.5) == pytest.approx([0.0, 0.4995 + 0.025, 0.5, 0.75])
+    assert drifting_values(ends, times, -1.0).tolist() == pytest.approx([1.0, 0.95, 0.5, 0.0])
+    assert (drifting_values(np.ones(4), times, 1.0) < 1.0).all()
+    assert drifting_values(ends, times, 0.0) is ends
+
+
 def test_no_rows_give_no_values() -> None:
     empty = np.array([], np.int64)
     assert [len(stream_values(np.random.default_rng(1), empty, kind)) for kind in Values] == [0, 0, 0]
     assert [len(moving_values(np.random.default_rng(1), empty, trend)) for trend in Trend] == [0, 0, 0, 0]
+    assert len(drifting_values(np.array([]), empty, 0.5)) == 0
 
 
 def test_points_without_dimensions_are_refused() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from services.produce.generate import Manner
 from services.produce.settings import ProduceSettings, read_settings
 
 
@@ -20,6 +21,12 @@ def test_rows_made_up_for_a_group_of_control() -> None:
     found = read_settings(words)
     assert (found.group, found.generate, found.rate, found.rows, found.objects) == ("factory", True, 0.0, 5, 3)
     assert (found.begin, found.output) == (datetime(2026, 7, 1, tzinfo=UTC), "json")
+    assert found.manner == Manner()
+
+
+def test_what_made_up_rows_are_like() -> None:
+    found = read_settings(["--group", "g", "--generate", "--bursts", "10", "--correlation", "0.5", "--cycle", "1d"])
+    assert found.manner == Manner(bursts=10.0, correlation=0.5, cycle_us=86_400_000_000)
 
 
 @pytest.mark.parametrize(
