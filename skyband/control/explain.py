@@ -1,7 +1,7 @@
 """A query and its plan in words: what each attribute does, how it will be answered, and what that takes."""
 
-from skyband.control.planner import why_unsteady
 from skyband.control.wording import lines
+from skyband.model.ability import why_unsteady
 from skyband.model.binding import BoundColumn, BoundQuery, bind
 from skyband.model.duration import MAX_TIME_US, format_duration
 from skyband.model.group import Group

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from skyband.model.group import Group
 from skyband.model.plan import Plan
-from skyband.model.planner import plan, why_unsteady
+from skyband.model.planner import plan
 from skyband.model.query import Query
 
-__all__ = ["check_plan", "plan", "why_unsteady"]
+__all__ = ["check_plan", "plan"]
 
 
 def check_plan(group: Group, query: Query, chosen: Plan) -> None:

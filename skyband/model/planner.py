@@ -6,20 +6,26 @@ algorithm           fits                                                        
 skyband             each record is an object, or comes at most once in a window       if identity is row
 two-tier            every attribute of the score is steady                            … and none is a sum
 view                every score                                                       otherwise
+sla                 every attribute ranks better in one direction                     never
+eaa, eaa-relaxed    every attribute is steady, with a best value that is known        never
+eaa-expected        the same; approximate                                             never
+eaa-tail            the same; approximate, or exact within a budget of memory         with a budget or an
+                                                                                      error that is allowed
 ==================  ================================================================  ====================
 """
 
 from typing import NoReturn
 
 from skyband.errors import NotServedError
-from skyband.model.binding import BoundColumn, BoundQuery, bind, promised_once
+from skyband.model.ability import why_not_forget, why_not_listed, why_unsteady
+from skyband.model.binding import BoundQuery, bind, promised_once
 from skyband.model.duration import MAX_TIME_US, format_duration
 from skyband.model.group import Group
 from skyband.model.plan import Plan
 from skyband.model.query import Algorithm, Query
 from skyband.model.stream import Aggregate
 
-__all__ = ["plan", "why_unsteady"]
+__all__ = ["plan"]
 
 _COSTS = {
     Algorithm.TWO_TIER: (
@@ -36,7 +42,29 @@ _COSTS = {
         "state: the rows of the window, kept once for all queries of the group, and about k*(1 + ln(rows/k)) of them "
         "in rank order; time: a new row is compared with those alone, an evaluation reads the first k"
     ),
+    Algorithm.SLA: (
+        "state: the observations or sums of each object per pane, kept once for all queries of the group, one sorted "
+        "list of all objects for each attribute, and a few times k candidates; time: an evaluation moves the objects "
+        "that changed within the lists; when fewer than k candidates remain, it walks down the lists"
+    ),
+    Algorithm.EAA: (
+        "state: the objects that can still come into the result, and no window; a share of the window's rows that "
+        "depends on how complete objects are; time: each row is compared with all of them"
+    ),
+    Algorithm.EAA_RELAXED: (
+        "state: the objects that can still come into the result, and no window; a share of the window's rows that "
+        "depends on how complete objects are; time: constant for each row, and a sweep over the state now and then"
+    ),
+    Algorithm.EAA_EXPECTED: (
+        "state: the objects that are expected to come into the result, and no window; a sample of 5 kB for each "
+        "stream; time: constant for each row, and a sweep over the state now and then"
+    ),
+    Algorithm.EAA_TAIL: (
+        "state: the objects that come into the result with more than the probability allowed, and no window; a sample "
+        "of 5 kB for each stream; time: a few dozen scores for each row, and a sweep over the state now and then"
+    ),
 }
+_ONCE_STEADY = "every attribute is steady, and its best value known"
 
 
 def plan(group: Group, query: Query) -> Plan:
@@ -46,6 +74,7 @@ def plan(group: Group, query: Query) -> Plan:
     answer it. Cost: the length of the score.
     """
     bound = bind(group, query)
+    _check_limits(query)
     match query.algorithm:
         case Algorithm.AUTO:
             return _choose(group, bound)
@@ -55,31 +84,30 @@ def plan(group: Group, query: Query) -> Plan:
             return _skyband(group, bound)
         case Algorithm.VIEW:
             return _made(Algorithm.VIEW, "asked for by name; the view answers every score")
+        case Algorithm.SLA:
+            return _sla(group, bound)
+        case _:
+            return _forgetting(group, bound, query.algorithm, f"asked for by name; {_ONCE_STEADY}")
 
 
-def why_unsteady(group: Group, bound: BoundQuery, column: BoundColumn) -> str | None:
-    """Return why `column` is unsteady, in words that follow its name, or None if it is steady."""
-    attribute = group.streams[column.stream].attributes[column.value]
-    if column.steady or group.is_row_identity:
-        return None
-    if column.prefers_high is None:
-        return "moves the score both up and down"
-    if column.aggregate in (Aggregate.LATEST, Aggregate.FIRST):
-        return f"is combined by {column.aggregate}: a good value can give way to a worse one"
-    if column.aggregate is Aggregate.COUNT:
-        return "is counted, and every further observation ranks its object lower"
-    if column.aggregate is Aggregate.SUM:
-        if attribute.lo < 0 < attribute.hi:
-            return f"is summed, and its values may have either sign ({attribute.lo:g} to {attribute.hi:g})"
-        return "is summed, and every further observation ranks its object lower"
-    best = Aggregate.MAX if column.prefers_high else Aggregate.MIN
-    if column.aggregate in (Aggregate.MAX, Aggregate.MIN) and column.aggregate is not best:
-        better = "larger" if column.prefers_high else "smaller"
-        return f"is combined by {column.aggregate}, but {better} values rank better: an observation can only harm"
-    return f"counts {column.missing:g} while unseen, not its worst value: an observation can rank its object lower"
+def _check_limits(query: Query) -> None:
+    algorithm = query.algorithm
+    if query.memory_budget is not None and algorithm is not Algorithm.AUTO and not algorithm.forgets:
+        _refuse(
+            f"query {query.name!r} has a memory_budget, but algorithm {algorithm} keeps the whole window; use auto, or "
+            "leave the budget away"
+        )
+    is_lax = query.max_error is not None or query.target_precision is not None
+    if is_lax and algorithm is not Algorithm.AUTO and not algorithm.is_approximate:
+        _refuse(
+            f"query {query.name!r} allows an error, but algorithm {algorithm} is exact; use auto or eaa-tail, or leave "
+            "max_error and target_precision away"
+        )
 
 
 def _choose(group: Group, bound: BoundQuery) -> Plan:
+    if bound.query.is_bounded:
+        return _forgetting(group, bound, Algorithm.EAA_TAIL, _why_tail(bound.query))
     if group.is_row_identity:
         return _skyband(group, bound)
     unsteady = _unsteady(group, bound)
@@ -105,6 +133,40 @@ def _two_tier(group: Group, bound: BoundQuery) -> Plan:
     return _made(Algorithm.TWO_TIER, "asked for by name; every attribute of the score is steady")
 
 
+def _sla(group: Group, bound: BoundQuery) -> Plan:
+    why = why_not_listed(group, bound)
+    if why:
+        _refuse(f"query {bound.query.name!r} cannot use sla, because {why}; use algorithm view or auto")
+    return _made(Algorithm.SLA, "asked for by name; each attribute ranks objects better in one direction")
+
+
+def _why_tail(query: Query) -> str:
+    if query.memory_budget is not None and query.max_error is None and query.target_precision is None:
+        return f"a memory_budget is set: exact while the state fits; {_ONCE_STEADY}"
+    return f"an error is allowed, so that no window has to be kept; {_ONCE_STEADY}"
+
+
+def _forgetting(group: Group, bound: BoundQuery, algorithm: Algorithm, reason: str) -> Plan:
+    why = why_not_forget(group, bound)
+    if why:
+        instead = "use algorithm view or auto"
+        if bound.query.algorithm is Algorithm.AUTO:
+            instead = "leave max_error, target_precision and memory_budget away"
+        _refuse(f"query {bound.query.name!r} cannot use {algorithm}, because {why}; {instead}")
+    window = bound.query.window
+    promises = []
+    for place in sorted({column.stream for column in bound.columns}):
+        stream = group.streams[place]
+        after = stream.repeat_after_us or 0
+        if after >= (MAX_TIME_US if window.in_rows else window.size):
+            promises.append(f"the producer of stream {stream.name!r} promises that an object {_promise(after)}")
+    return Plan(algorithm, reason, tuple(f"{promise} (repeat_after)" for promise in promises), _COSTS[algorithm])
+
+
+def _promise(after_us: int) -> str:
+    return "never comes again" if after_us >= MAX_TIME_US else f"does not come again within {format_duration(after_us)}"
+
+
 def _skyband(group: Group, bound: BoundQuery) -> Plan:
     if group.is_row_identity:
         return _made(Algorithm.SKYBAND, "every record is an object of its own, whose score never changes")
@@ -122,11 +184,10 @@ def _skyband(group: Group, bound: BoundQuery) -> Plan:
             f"repeat_after: {size} if its producer promises that, or use algorithm view or auto"
         )
     after = stream.repeat_after_us or 0
-    promise = "never comes again" if after >= MAX_TIME_US else f"does not come again within {format_duration(after)}"
     return Plan(
         Algorithm.SKYBAND,
         "asked for by name; an object comes at most once in a window, so its score does not change while it lives",
-        (f"the producer of stream {stream.name!r} promises that an object {promise} (repeat_after)",),
+        (f"the producer of stream {stream.name!r} promises that an object {_promise(after)} (repeat_after)",),
         _COSTS[Algorithm.SKYBAND],
     )
 

@@ -30,7 +30,7 @@ from skyband.structures.score_kernel import evaluate_one
 from skyband.structures.store_arrays import StoreArrays
 from skyband.structures.window_store import WindowStore
 
-__all__ = ["Members", "View"]
+__all__ = ["Bound", "Members", "View", "passes_bound"]
 
 # How many objects later the entries of long chains are read that are being fetched.
 _ENTRIES_AHEAD = 2
@@ -55,7 +55,7 @@ class Bound(NamedTuple):
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
-def _passes(objects: ObjectArrays, by_row: bool, bound: Bound, rank: float, slot: int) -> bool:
+def passes_bound(objects: ObjectArrays, by_row: bool, bound: Bound, rank: float, slot: int) -> bool:
     """Return whether (rank, id of slot) comes before the bound."""
     if bound.exists[0] == 0 or rank > bound.rank[0]:
         return True
@@ -110,7 +110,7 @@ def _update(
             if not np.isfinite(rank):
                 not_finite[0] += 1
         at = where[slot]
-        if bits != 0 and np.isfinite(rank) and _passes(objects, by_row, bound, rank, slot):
+        if bits != 0 and np.isfinite(rank) and passes_bound(objects, by_row, bound, rank, slot):
             if at < 0:
                 at = count
                 count += 1
@@ -365,7 +365,7 @@ class View:
         assert int((self._where >= 0).sum()) == self.count
         arrays: ObjectArrays = self._store.objects.arrays
         for rank, slot in zip(self._members.rank[: self.count], slots, strict=True):
-            assert _passes(arrays, self._by_row, self._bound, rank, slot)
+            assert passes_bound(arrays, self._by_row, self._bound, rank, slot)
 
 
 def _no_bound() -> Bound:

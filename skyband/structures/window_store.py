@@ -76,6 +76,7 @@ class WindowStore:
     """Observations of all objects within the retention, by tick. `in_rows`: ticks are rows, for count windows."""
 
     def __init__(self, group: Group, *, in_rows: bool = False) -> None:
+        self._group = group
         self.layout, self._width = _layout(group, in_rows)
         self.in_rows = in_rows
         self.retention_ticks = group.retention_rows if in_rows else group.retention_us // group.pane_us
@@ -169,6 +170,28 @@ class WindowStore:
                 break
             self._grow_cells()
         self.rows_applied += last - first
+
+    def pass_by(self, rows: Rows, first: int, last: int) -> None:
+        """Count rows [first, last) as `apply` does, and keep none of them."""
+        if first >= last:
+            return
+        if self.in_rows:
+            ticks = np.arange(self.rows_applied, self.rows_applied + last - first)
+        else:
+            ticks = rows.event_time_us[first:last] // self.layout.tick_us
+        kept = ticks[ticks >= self.low]
+        self._arrays.counts[EXPIRED] += last - first - len(kept)
+        if len(kept):
+            self._arrays.counts[NEWEST] = max(self.newest, int(kept.max()))
+        self.rows_applied += last - first
+
+    def emptied(self) -> "WindowStore":
+        """Return a new store that has counted what this one has, and holds nothing."""
+        other = WindowStore(self._group, in_rows=self.in_rows)
+        other.low, other.rows_applied = self.low, self.rows_applied
+        for count in (NEWEST, EXPIRED, BROKEN):
+            other._arrays.counts[count] = self._arrays.counts[count]
+        return other
 
     def expire(self, low: int) -> None:
         """Drop all entries with a tick below `low`, and the objects that have none left. Cost O(entries dropped)."""

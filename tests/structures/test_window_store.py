@@ -9,6 +9,7 @@ from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
 from skyband.model.group import Group
 from skyband.model.stream import Aggregate
 from skyband.structures.question import read_object
+from skyband.structures.window_store import WindowStore
 from tests.structures.store_model import Given, StoreModel, ask, group_of
 
 ALL = tuple(Aggregate)
@@ -194,3 +195,24 @@ def test_a_promise_never_to_repeat_is_watched_as_far_as_the_store_reaches() -> N
     model.expire(9)
     model.apply([(0, "a", 90, (1.0,))])
     assert model.store.broken_promises == 1
+
+
+@pytest.mark.parametrize("in_rows", [False, True])
+def test_rows_passed_by_are_counted_and_not_kept(in_rows: bool) -> None:
+    group = group_of(Aggregate.BEST)
+    random = Random(5)
+    model, other = StoreModel(group, in_rows=in_rows), WindowStore(group, in_rows=in_rows)
+    for step in range(20):
+        now = step * group.pane_us
+        low = max(0, model.applied - 5) if in_rows else step - 4
+        rows = some_rows(random, group, now, 7)
+        model.expire(low)
+        model.apply(rows)
+        other.expire(low)
+        other.pass_by(model._columns(rows), 0, len(rows))
+    assert model.expired > 0
+    emptied = model.store.emptied()
+    for store in (other, emptied):
+        assert (store.newest, store.rows_applied, store.expired_rows) == (model.newest, model.applied, model.expired)
+        assert (store.entries, store.objects.live) == (0, 0)
+        store._check()
