@@ -12,15 +12,16 @@ if TYPE_CHECKING:
     from skyband.files.definitions import load_definitions
     from skyband.local.replay import replay
     from skyband.model.definitions import Definitions
-    from skyband.model.result import Result, ResultRow
+    from skyband.model.result import Candidate, Result, ResultRow
 
 __version__ = "0.1.0"
-__all__ = ["Client", "Definitions", "Result", "ResultRow", "SkybandError", "load_definitions", "replay"]
+__all__ = ["Candidate", "Client", "Definitions", "Result", "ResultRow", "SkybandError", "load_definitions", "replay"]
 
 # Nothing is imported before it is asked for: `skyband --help` must not wait for numpy and numba.
 _HOMES = {
     "Client": "skyband.client",
     "Definitions": "skyband.model.definitions",
+    "Candidate": "skyband.model.result",
     "Result": "skyband.model.result",
     "ResultRow": "skyband.model.result",
     "SkybandError": "skyband.errors",

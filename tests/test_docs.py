@@ -23,6 +23,7 @@ from services.runtime import grpc_errors
 from services.runtime.process import ProcessSettings
 from services.runtime.settings import KafkaSettings
 from services.runtime.topics import Topics
+from services.sketch.settings import SketchSettings
 from skyband.cli.commands import spread
 from skyband.cli.main import app
 from skyband.files.definitions import load_definitions
@@ -44,11 +45,12 @@ SETTINGS = (
     KafkaSettings,
     AlignServiceSettings,
     EngineSettings,
+    SketchSettings,
     FanoutSettings,
     ControlSettings,
 )
 # Services whose events are for whoever runs them; those of `produce` and `up` are shown to whoever started these.
-LOGGING = ("runtime", "align", "engine", "control")
+LOGGING = ("runtime", "align", "sketch", "engine", "control")
 SERVICES = {
     found.full_name: found
     for module in (control_pb2, results_pb2)

@@ -8,7 +8,7 @@ from services.runtime.process import Process, run_process
 def main(process: Process) -> None:
     """Keep the catalog until the process is told to stop."""
     control = Control(process, ControlSettings())
-    process.run([control.loop], services=[CONTROL_SERVICE], register=[control.register])
+    process.run([control.loop, control.statistics.loop], services=[CONTROL_SERVICE], register=[control.register])
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from services.control.events import GENERATION_PREPARED, ROLE
 from services.control.servicer import ControlServicer
 from services.control.settings import ControlSettings
 from services.control.sources import Sources
+from services.control.statistics import Statistics
 from services.runtime import topics
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.keeper import keep
@@ -72,13 +73,17 @@ class Calls:
 
 
 class Control:
-    """The stage kept running, and the calls of the API that it answers."""
+    """The stage kept running, and the calls of the API that it answers.
+
+    `statistics` has a loop of its own, to be run beside this one.
+    """
 
     def __init__(self, process: Process, settings: ControlSettings) -> None:
         self._process = process
         self._settings = settings
         self._calls = Calls()
         self._sources = Sources(process.log, settings.create_topics)
+        self.statistics = Statistics(process.log, process.health)
 
     def loop(self, stop: threading.Event) -> None:
         """Answer calls until `stop`."""
@@ -86,7 +91,8 @@ class Control:
 
     def register(self, server: grpc.aio.Server, loop: asyncio.AbstractEventLoop) -> None:
         """Add the control service to a server."""
-        servicer = ControlServicer(self._calls.call, self._sources.resolve, self._settings.results_address)
+        address = self._settings.results_address
+        servicer = ControlServicer(self._calls.call, self._sources.resolve, address, self.statistics.of)
         control_pb2_grpc.add_ControlServiceServicer_to_server(servicer, server)
 
     def _open(self) -> "ControlLoop":

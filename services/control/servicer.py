@@ -17,6 +17,7 @@ from services.runtime.grpc_errors import Conflict, refuse, status_of
 from skyband.control import commands
 from skyband.control.stage import ControlStage
 from skyband.errors import ConflictError, DefinitionError, LogError
+from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.resources import (
     GroupResource,
     GroupSpec,
@@ -29,6 +30,7 @@ from skyband.model.resources import (
     stream_name,
 )
 from skyband.model.stream import Stream
+from skyband.sketch.merged import merged_statistics
 from skyband.v1 import control_pb2 as pb
 from skyband.v1 import control_pb2_grpc, types_pb2
 from skyband.v1.begin import Begin
@@ -39,12 +41,14 @@ from skyband.v1.messages import (
     read_stream,
     write_group_resource,
     write_query_resource,
+    write_statistics,
     write_status,
     write_stream_resource,
 )
 from skyband.v1.names import group_id, query_ids, stream_id
+from skyband.v1.times import duration_us
 
-__all__ = ["ControlServicer", "ResolveSources", "StageCall"]
+__all__ = ["ControlServicer", "ResolveSources", "StageCall", "StatisticsOf"]
 
 T = TypeVar("T")
 _S = TypeVar("_S", bound="ControlServicer")
@@ -67,6 +71,13 @@ class ResolveSources(Protocol):
         """Return the starts. Raises ConflictError for a topic that is not there, LogError if the log does not say."""
 
 
+class StatisticsOf(Protocol):
+    """Says what is known of the streams of a group."""
+
+    def __call__(self, resource: GroupResource, window_us: int | None, /) -> PublishedStatistics:
+        """Return it. Raises NotFoundError if that is nothing, DefinitionError for a window that is none."""
+
+
 def _answers(method: Callable[[_S, _Request, _Context], _Response]) -> Callable[[_S, _Request, _Context], _Response]:
     """Return `method` with its errors told to the client as statuses."""
 
@@ -84,16 +95,29 @@ def _answers(method: Callable[[_S, _Request, _Context], _Response]) -> Callable[
     return answer
 
 
+def _nothing_published(resource: GroupResource, window_us: int | None) -> PublishedStatistics:
+    """Return the statistics where nobody makes any."""
+    return merged_statistics(resource.group, resource.generation, (), window_us)
+
+
 class ControlServicer(control_pb2_grpc.ControlServiceServicer):
     """Answers the calls of any number of threads.
 
     `call` runs what touches the stage on its owner's thread; `resolve_sources` is asked, on the thread of the call,
-    where a group begins. A retry with a request_id begins where the first try did.
+    where a group begins, and `statistics_of` what is known of its streams. A retry with a request_id begins where the
+    first try did.
     """
 
-    def __init__(self, call: StageCall, resolve_sources: ResolveSources, results_address: str = "") -> None:
+    def __init__(
+        self,
+        call: StageCall,
+        resolve_sources: ResolveSources,
+        results_address: str = "",
+        statistics_of: StatisticsOf = _nothing_published,
+    ) -> None:
         """Serve a stage; `results_address` is where clients find the results service, empty: where they found this."""
         self._call = call
+        self._statistics_of = statistics_of
         self._resolve_sources = resolve_sources
         self._results_address = results_address
 
@@ -198,6 +222,14 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
         return self._change_group(
             request, lambda stage: commands.RegenerateGroup(name, spec(stage), sources, request.etag)
         )
+
+    @_answers
+    def GetStatistics(self, request: pb.GetStatisticsRequest, context: _Context) -> pb.GroupStatistics:
+        """Return what is known of the streams of a group."""
+        name = group_id(request.name)
+        window_us = duration_us(request.window, "window") if request.HasField("window") else None
+        resource = self._call(lambda stage: stage.catalog.group(name))
+        return write_statistics(self._statistics_of(resource, window_us))
 
     # --- queries
 

@@ -2,6 +2,7 @@
 
 from services.runtime.codec_marks import read_offsets, write_offsets
 from services.runtime.codec_value import AvroRecord, ValueCodec, plain
+from skyband.model.approximation import Approximation
 from skyband.model.partials import MergeProgress
 from skyband.model.status import Holder, QueryReport, ShardReport, SourceReport
 
@@ -12,17 +13,28 @@ _SOURCE = plain(SourceReport)
 _MERGE = plain(MergeProgress)
 _HOLDER = plain(Holder)
 _QUERY = plain(QueryReport)
+_APPROXIMATION = plain(Approximation)
 
 
 def _write_shard(report: ShardReport) -> AvroRecord:
     holder = report.holder and _HOLDER.write(report.holder)
-    return {**_SHARD.write(report), "holder": holder, "queries": [_QUERY.write(query) for query in report.queries]}
+    return {**_SHARD.write(report), "holder": holder, "queries": [_write_query(query) for query in report.queries]}
 
 
 def _read_shard(record: AvroRecord) -> ShardReport:
     holder = None if record["holder"] is None else Holder(**record["holder"])
-    queries = tuple(QueryReport(**query) for query in record["queries"])
+    queries = tuple(_read_query(query) for query in record["queries"])
     return ShardReport(**{**record, "holder": holder, "queries": queries})
+
+
+def _write_query(report: QueryReport) -> AvroRecord:
+    approximation = report.approximation and _APPROXIMATION.write(report.approximation)
+    return {**_QUERY.write(report), "approximation": approximation}
+
+
+def _read_query(record: AvroRecord) -> QueryReport:
+    found = record["approximation"]
+    return QueryReport(**{**record, "approximation": None if found is None else Approximation(**found)})
 
 
 def _write_source(report: SourceReport) -> AvroRecord:

@@ -1,11 +1,12 @@
 """Results and dead letters, which others read too, as Avro records; see schemas/result.avsc, dead_letter.avsc."""
 
-from services.runtime.codec_value import AvroRecord, ValueCodec
-from skyband.model.result import Result, ResultRow
+from services.runtime.codec_value import AvroRecord, ValueCodec, plain
+from skyband.model.result import Candidate, Result, ResultRow
 from skyband.model.source_rows import DeadLetter, Reason
 
 __all__ = ["DEAD_LETTER", "RESULT"]
 
+_CANDIDATE = plain(Candidate)
 _REASONS = {reason.label: reason for reason in Reason}
 
 
@@ -23,17 +24,28 @@ def _write_result(result: Result) -> AvroRecord:
                 "score": row.score,
                 "attributes": row.attributes,
                 "event_time": row.event_time_us,
+                "best_score": row.best_score,
+                "safe_until": row.safe_until,
             }
             for row in result.rows
         ],
         "frontier_us": result.frontier_us,
+        "candidates": [_CANDIDATE.write(candidate) for candidate in result.candidates],
     }
 
 
 def _read_result(record: AvroRecord) -> Result:
     rows = tuple(
         [
-            ResultRow(row["rank"], row["object_id"], row["score"], row["attributes"], row["event_time"])
+            ResultRow(
+                row["rank"],
+                row["object_id"],
+                row["score"],
+                row["attributes"],
+                row["event_time"],
+                row["best_score"],
+                row["safe_until"],
+            )
             for row in record["rows"]
         ]
     )
@@ -45,6 +57,9 @@ def _read_result(record: AvroRecord) -> Result:
         rows=rows,
         frontier_us=record["frontier_us"],
         revision=record["revision"],
+        candidates=tuple(
+            [Candidate(**{**candidate, "lacks": tuple(candidate["lacks"])}) for candidate in record["candidates"]]
+        ),
     )
 
 

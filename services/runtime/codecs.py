@@ -9,6 +9,7 @@ from services.runtime.codec_progress import PROGRESS
 from services.runtime.codec_queries import CATALOG, CHECKPOINT
 from services.runtime.codec_results import DEAD_LETTER, RESULT
 from services.runtime.codec_schemas import NAMESPACE, SCHEMAS, VersionedSchema
+from services.runtime.codec_statistics import STATISTICS
 from services.runtime.codec_value import ValueCodec
 from services.runtime.topics import Topics
 from skyband.errors import LogError
@@ -25,6 +26,7 @@ VALUES: dict[str, tuple[ValueCodec, ...]] = {
     "partial": PARTIAL,
     "progress": PROGRESS,
     "result": RESULT,
+    "statistics": STATISTICS,
 }
 
 

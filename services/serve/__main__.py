@@ -9,6 +9,8 @@ from services.engine.settings import EngineSettings
 from services.fanout.service import RESULTS_SERVICE, Fanout
 from services.fanout.settings import FanoutSettings
 from services.runtime.process import Process, run_process
+from services.sketch.service import sketch_loop, sweep_loop
+from services.sketch.settings import SketchSettings
 
 
 def main(process: Process) -> None:
@@ -18,8 +20,11 @@ def main(process: Process) -> None:
     process.run(
         [
             control.loop,
+            control.statistics.loop,
             fanout.loop,
             engine_loop(process, EngineSettings()),
+            sketch_loop(process, SketchSettings()),
+            sweep_loop(process),
             align_loop(process, AlignServiceSettings()),
         ],
         services=[CONTROL_SERVICE, RESULTS_SERVICE],

@@ -35,7 +35,7 @@ DEFAULT_KAFKA_PORT = 9092
 HOST = "127.0.0.1"
 
 # Readers of a topic before its writers, so that no program waits long for another one.
-SERVICES = ("fanout", "engine", "align", "control")
+SERVICES = ("fanout", "engine", "sketch", "align", "control")
 _PARTITIONS = "4"
 
 

@@ -1,9 +1,11 @@
 """Streams, groups, queries and results of a server, as plain data and as rows of tables."""
 
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from skyband.client.calls import Description
+from skyband.model.approximation import Approximation
 from skyband.model.duration import MIN_TIME_US, format_duration
 from skyband.model.query import Order, Query
 from skyband.model.query_form import dump_query
@@ -166,7 +168,13 @@ def _status(status: QueryStatus) -> dict[str, Any]:
         "objects": status.objects,
         "state_bytes": status.state_bytes,
         "broken_promises": status.broken_promises,
+        "approximation": None if status.approximation is None else _approximation(status.approximation),
     }
+
+
+def _approximation(found: Approximation) -> dict[str, Any]:
+    low, high = found.interval() or (None, None)
+    return {**asdict(found), "recall_low": low, "recall_high": high}
 
 
 def _holder(holder: Holder) -> dict[str, Any]:

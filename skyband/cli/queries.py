@@ -28,6 +28,7 @@ __all__ = ["EXAMPLES", "app"]
 EXAMPLES = examples(
     "skyband queries list",
     "skyband queries add factory/hottest --k 10 --score '0.7*temperature + 3*vibration' --window 60s --slide 10s",
+    "skyband queries add factory/hot --k 10 --score temperature --window 1h --memory-budget 64MB --max-error 0.05",
     "skyband queries watch factory/hottest",
     "skyband queries watch factory/hottest -o json | jq .entered",
     "skyband queries describe factory/hottest",
@@ -57,7 +58,20 @@ def add(
         typer.Option(help="Streams that must have seen an object: any, all or a list.", metavar="any|all|STREAM,…"),
     ] = None,
     algorithm: Annotated[
-        str | None, typer.Option(help="How it is answered.", metavar="auto|two-tier|view|skyband")
+        str | None, typer.Option(help="How it is answered.", metavar="auto|view|eaa-tail|…", show_default=False)
+    ] = None,
+    max_error: Annotated[
+        float | None,
+        typer.Option(help="Probability that what was forgotten matters after all.", metavar="P", show_default=False),
+    ] = None,
+    target_precision: Annotated[
+        float | None, typer.Option(help="Share of the exact result to be shown.", metavar="SHARE", show_default=False)
+    ] = None,
+    memory_budget: Annotated[
+        str | None, typer.Option(help="State for each shard; beyond it more is forgotten.", metavar="64MB")
+    ] = None,
+    candidates: Annotated[
+        int | None, typer.Option(help="Outsiders to tell that could still come in.", metavar="N", show_default=False)
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what it would be.")] = False,
     context: ContextOption = None,
@@ -69,7 +83,10 @@ def add(
     if not group or not name or "/" in name:
         raise DefinitionError("must be GROUP/QUERY, such as factory/hottest", place=path)
     sizes = given(window=window_of(window), slide=None if slide is None else window_of(slide))
-    options = given(order=order, require=require_of(require), algorithm=algorithm)
+    limits = given(
+        max_error=max_error, target_precision=target_precision, memory_budget=memory_budget, candidates=candidates
+    )
+    options = given(order=order, require=require_of(require), algorithm=algorithm) | limits
     words = {"k": k, "score": score, "window": window, "size": None, "slide": slide, **options, "require": require}
     with connect(context, server) as client, typed(words):
         query = client.create_query(group, name=name, k=k, score=score, validate_only=dry_run, **sizes, **options)
@@ -195,6 +212,10 @@ def watch(
         bool, typer.Option("--snapshots", help="Every result whole, as a replay writes it, one below the other.")
     ] = False,
     limit: Annotated[int | None, typer.Option(help="End after so many results.", metavar="N", min=1)] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(help="How many to show that could still come in; default: all that it tells.", metavar="N", min=0),
+    ] = None,
     context: ContextOption = None,
     server: ServerOption = None,
     form: FormOption = None,
@@ -203,7 +224,7 @@ def watch(
     from skyband.cli.watch import watch_query
 
     with connect(context, server) as client:
-        watch_query(client, path, form_of(form), snapshots=snapshots, limit=limit)
+        watch_query(client, path, form_of(form), snapshots=snapshots, limit=limit, candidates=candidates)
 
 
 def _print_one(resource: "QueryResource", form: str) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ALGORITHMS", "EXAMPLES", "HELP", "SHORT", "as_format", "replay"]
 
-ALGORITHMS = ("auto", "two-tier", "view", "skyband")
+ALGORITHMS = ("auto", "two-tier", "view", "skyband", "sla", "eaa", "eaa-relaxed", "eaa-expected", "eaa-tail")
 FORMATS = ("table", "json")
 
 HELP = """Answer the queries of a definitions file from finished input, to the last bit the same on every run.
@@ -60,6 +60,10 @@ def replay(
     shards: Annotated[
         int | None, typer.Option(help="Shards, instead of those of the group; the results stay the same.", metavar="N")
     ] = None,
+    candidates: Annotated[
+        int | None,
+        typer.Option(help="Outsiders to tell that could still come in, for all queries.", metavar="N"),
+    ] = None,
     batch_rows: Annotated[int, typer.Option(help="Rows read and flushed at once.", metavar="N")] = 50_000,
     check: Annotated[bool, typer.Option("--check", help="Compare every evaluation with brute force. Slow.")] = False,
 ) -> None:
@@ -76,7 +80,7 @@ def replay(
     # Lines of JSON and a progress bar on one screen would write over each other.
     is_crowded = form == "json" and target is None and sys.stdout.isatty()
     with ReplayScreen(is_shown=sys.stderr.isatty() and not is_crowded) as screen:
-        made = _made(definitions, algorithm, shards)
+        made = _made(definitions, algorithm, shards, candidates)
         running, results, checked = _start(made, inputs, batch_rows, check)
         screen.watch(running)
         _write(results, made, form, target)
@@ -108,15 +112,17 @@ def _target(output: str | None, form: str, sources: list[Path]) -> Path | None:
     return path
 
 
-def _made(file: Path, algorithm: str, shards: int | None) -> "Definitions":
+def _made(file: Path, algorithm: str, shards: int | None, candidates: int | None) -> "Definitions":
     from skyband.files.definitions import load_definitions
     from skyband.local.replay import prepare
     from skyband.model.query import Algorithm
 
     loaded = load_definitions(file)
     try:
-        return prepare(loaded, algorithm=Algorithm(algorithm), shards=shards)
+        return prepare(loaded, algorithm=Algorithm(algorithm), shards=shards, candidates=candidates)
     except DefinitionError as error:
+        if error.field == "candidates":
+            raise wrong_option(error, f"--candidates {candidates}") from None
         by_shards = shards is not None and not (error.field or "").endswith("algorithm")
         raise wrong_option(error, f"--shards {shards}" if by_shards else f"--algorithm {algorithm}") from None
 
@@ -128,6 +134,8 @@ def _start(
     from skyband.files.rows import open_rows
     from skyband.local.replay import Replay
 
+    if check:
+        _check_exact(made)
     running = Replay(made, open_rows(made.group, inputs, batch_rows=batch_rows), batch_rows=batch_rows)
     if not check:
         return running, running, lambda: None
@@ -137,12 +145,26 @@ def _start(
     return running, compared, lambda: compared.equal
 
 
+def _check_exact(made: "Definitions") -> None:
+    from skyband.model.planner import plan
+
+    for query in made.queries:
+        algorithm = plan(made.group, query).algorithm
+        if algorithm.is_approximate:
+            raise DefinitionError(
+                f"compares exact results, and query {query.name!r} is answered by {algorithm}, which may miss rows; "
+                "without --check the replay tells what share of them it shows",
+                place="--check",
+            )
+
+
 def _write(results: Iterable["Result"], made: "Definitions", form: str, target: Path | None) -> None:
     from skyband.cli.replay_output import json_line, opened, print_last
 
     if form == "table":
         print_last(made, {result.query: result for result in results})
         return
+    telling = {query.name for query in made.queries if query.candidates}
     with opened(target) as file:
         for result in results:
-            file.write(json_line(result))
+            file.write(json_line(result, candidates=result.query in telling))

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from skyband.cli.figures import end_of, score
+from skyband.cli.watch_candidates import candidates_table, could_rise, reach
 from skyband.local.replay import as_document
 from skyband.model.binding import bind
 from skyband.model.definitions import Definitions
@@ -23,9 +24,10 @@ from skyband.model.result import Result
 __all__ = ["json_line", "opened", "print_last"]
 
 
-def json_line(result: Result) -> bytes:
+def json_line(result: Result, *, candidates: bool = False) -> bytes:
     """Return a result as one line of JSON: UTF-8, floats in their shortest form that reads back the same."""
-    return json.dumps(as_document(result), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    document = as_document(result, candidates=candidates)
+    return json.dumps(document, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 @contextmanager
@@ -75,7 +77,14 @@ def print_last(definitions: Definitions, last: Mapping[str, Result]) -> None:
             console.print(_window(query, result), style="dim")
             if result.rows:
                 console.print(_table(definitions, query, result))
+            if result.candidates:
+                console.print(_coming(query, result))
         console.print()
+
+
+def _coming(query: Query, result: Result) -> Table:
+    in_rows = query.window.in_rows
+    return candidates_table(result.candidates, lambda end: end_of(end, in_rows), pad_edge=False)
 
 
 def _window(query: Query, result: Result) -> str:
@@ -86,16 +95,18 @@ def _window(query: Query, result: Result) -> str:
 
 def _table(definitions: Definitions, query: Query, result: Result) -> Table:
     names = [column.name for column in bind(definitions.group, query).columns]
+    is_rising = query.candidates > 0 and could_rise(result.rows)
     has_time = any(row.event_time_us is not None for row in result.rows)
     table = Table(box=None, pad_edge=False, header_style="dim", padding=(0, 2, 0, 0))
     table.add_column("#", justify="right")
     table.add_column("object", no_wrap=True, overflow="fold")
-    for name in ["score", *names]:
+    for name in ["score", *(["could reach"] if is_rising else []), *names]:
         table.add_column(name, justify="right")
     if has_time:
         table.add_column("event time")
     for row in result.rows:
         cells = [score(row.attributes[name]) if name in row.attributes else "–" for name in names]
         time = [end_of(row.event_time_us, in_rows=False)] if has_time and row.event_time_us is not None else []
-        table.add_row(str(row.rank), Text(row.object_id), score(row.score), *cells, *time)
+        rising = [reach(row)] if is_rising else []
+        table.add_row(str(row.rank), Text(row.object_id), score(row.score), *rising, *cells, *time)
     return table

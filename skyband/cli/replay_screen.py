@@ -82,9 +82,11 @@ def summary_lines(summary: ReplaySummary, seconds: float, checked: int | None) -
         lines.append(("rejected", f"{count(rejected, 'row')}: {', '.join(reasons)}"))
         lines += [("", text) for text in _examples(summary)]
     lines.append(("results", _results(summary)))
+    lines += [("recall", f"{name}: {found.describe()}") for name, found in summary.approximations.items()]
     if checked is not None:
         lines.append(("checked", f"{count(checked, 'evaluation')} against brute force: all equal"))
-    lines.append(("next", _NEXT_WRONG if rejected else _NEXT_CHECK if checked is None else "skyband replay --help"))
+    can_check = checked is None and not summary.approximations
+    lines.append(("next", _NEXT_WRONG if rejected else _NEXT_CHECK if can_check else "skyband replay --help"))
     return lines
 
 

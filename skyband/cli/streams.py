@@ -32,6 +32,11 @@ EXAMPLES = examples(
     "skyband streams add trades --attribute price:0:1000 --attribute volume",
     "skyband streams update temperature --max-delay 5s",
 )
+STATS_EXAMPLES = examples(
+    "skyband streams stats factory",
+    "skyband streams stats factory --window 1h",
+    "skyband streams stats factory -o json | jq '.pairs[] | select(.appearance.value < 0.5)'",
+)
 app = family("Streams: what topics carry.")
 
 _Name = Annotated[str, typer.Argument(metavar="STREAM", help="Name of the stream.")]
@@ -187,6 +192,32 @@ def delete(name: _Name, context: ContextOption = None, server: ServerOption = No
         print_json({"name": name, "deleted": True})
     else:
         print(f"stream {name} is deleted; its topic stays")
+
+
+@app.command(
+    "stats",
+    help="Show what is known of a group's streams: how many objects, which come on several streams, how far apart.\n\n"
+    "All of it is estimated over the newest window, with standard errors; observations are counted. Row i, column j of "
+    "the lower table: the share of i's objects that come on j too; ? where fewer than 30 sampled objects tell.",
+    short_help="Show how many objects streams have, and which they share.",
+    epilog=STATS_EXAMPLES,
+)
+def stats(
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
+    window: Annotated[str | None, typer.Option(help="Over how long; default: the retention.", metavar="TIME")] = None,
+    context: ContextOption = None,
+    server: ServerOption = None,
+    form: FormOption = None,
+) -> None:
+    """Run the command."""
+    from skyband.cli.statistics import print_statistics, statistics_document
+
+    with connect(context, server) as client, typed({"window": window}):
+        found = client.statistics(group, window)
+    if form_of(form) == "json":
+        print_json(statistics_document(found))
+    else:
+        print_statistics(found)
 
 
 def _print_one(resource: "StreamResource", form: str) -> None:

@@ -22,7 +22,7 @@ class WatchView:
     `moves` has for each row how many places it rose (below 0: sank), None if it is new; it is empty if nothing was
     known before. `age_s`: how long ago the frontier was reached. `lost_s`: for how long there has been no connection,
     and `why`; `back_s`: how long the last break took, shortly after it. `skipped`: results passed over since the
-    frame's result before.
+    frame's result before. `candidates`: how many objects to show at most that could still come in.
     """
 
     path: str
@@ -39,6 +39,7 @@ class WatchView:
     why: str = ""
     back_s: float | None = None
     skipped: int = 0
+    candidates: int = 0
 
 
 @dataclass(slots=True)
@@ -56,12 +57,17 @@ class WatchBoard:
     Initially nothing has come. Whatever a view needs is replaced as a whole, never changed.
     """
 
-    def __init__(self, resource: QueryResource, names: Sequence[str], clock: Callable[[], float]) -> None:
-        """Begin; `names` are the columns to show, `clock` gives seconds."""
+    def __init__(
+        self, resource: QueryResource, names: Sequence[str], clock: Callable[[], float], *, candidates: int = 0
+    ) -> None:
+        """Begin; `names` are the columns to show, `clock` gives seconds, `candidates` is the most to show of them."""
         query = resource.query
         path = f"{resource.group}/{query.name}"
         self._clock = clock
-        self._view = WatchView(path, question(query), query.window.describe(), query.window.in_rows, tuple(names))
+        window = query.window
+        self._view = WatchView(
+            path, question(query), window.describe(), window.in_rows, tuple(names), candidates=candidates
+        )
         self._seen_s = 0.0
         self._times: deque[tuple[float, int]] = deque()
         self._break: _Break | None = None

@@ -8,11 +8,12 @@ from rich.text import Text
 
 from skyband.cli.figures import count, moment, moment_of, score, span
 from skyband.cli.watch_board import WatchView
+from skyband.cli.watch_candidates import candidates_table, could_rise, reach
 from skyband.client import Update
 from skyband.model.query import QueryState
-from skyband.model.result import ResultRow
+from skyband.model.result import Candidate, ResultRow
 
-__all__ = ["watch_view", "whole_table", "window_line"]
+__all__ = ["coming_table", "watch_view", "whole_table", "window_line"]
 
 # What stands around the rows: title, two lines of figures, titles of columns, two lines below.
 _AROUND = 8
@@ -26,13 +27,17 @@ def watch_view(view: WatchView, width: int, height: int, now_us: int) -> Rendera
         parts += [Text(), Text(" waiting for the first result …", "dim")]
     else:
         parts.append(_figures(view, view.update, width, now_us))
-        fitting = max(1, height - _AROUND)
+        # Of a screen, a third at most is for what is not in the ranking.
+        coming = view.update.candidates[: min(view.candidates, max(1, height // 3 - 2))]
+        fitting = max(1, height - _AROUND - (len(coming) + 2 if coming else 0))
         parts.append(_ranking(view, view.update, fitting))
         hidden = len(view.update.rows) - fitting
         if hidden > 0:
             parts.append(Text(f"      … and {count(hidden, 'row')} below (-o json shows all)", "dim"))
         if not view.update.rows:
             parts.append(Text(" no object qualifies in this window", "dim"))
+        if coming:
+            parts += [Text(), coming_table(coming, view.in_rows, now_us, pad_edge=True)]
     parts += [Text(), _news(view)]
     return Group(*parts)
 
@@ -44,11 +49,16 @@ def window_line(path: str, update: Update, in_rows: bool, now_us: int) -> Text:
 
 def whole_table(update: Update) -> Table:
     """Return a result as a table, whole."""
-    names = sorted({name for row in update.rows for name in row.attributes})
-    table = _table(names, is_moving=False)
+    names, is_rising = sorted({name for row in update.rows for name in row.attributes}), could_rise(update.rows)
+    table = _table(names, is_moving=False, is_rising=is_rising)
     for row in update.rows:
-        table.add_row(str(row.rank), Text(row.object_id), score(row.score), *_attributes(row, names))
+        table.add_row(str(row.rank), Text(row.object_id), *_figures_of(row, names, is_rising))
     return table
+
+
+def coming_table(candidates: Sequence[Candidate], in_rows: bool, now_us: int, *, pad_edge: bool = False) -> Table:
+    """Return a table of objects that could still come in."""
+    return candidates_table(candidates, lambda end: moment_of(end, in_rows, now_us, offset=False), pad_edge=pad_edge)
 
 
 def _title(view: WatchView, width: int) -> Text:
@@ -93,27 +103,28 @@ def _fitted(text: Text, parts: Sequence[str], width: int) -> Text:
 
 
 def _ranking(view: WatchView, update: Update, most: int) -> Table:
-    names = list(view.names)
-    table = _table(names, is_moving=True)
+    names, is_rising = list(view.names), could_rise(update.rows)
+    table = _table(names, is_moving=True, is_rising=is_rising)
     for place, row in enumerate(update.rows[:most]):
         move = _move(view.moves[place]) if view.moves else Text()
-        table.add_row(str(row.rank), move, Text(row.object_id), score(row.score), *_attributes(row, names))
+        table.add_row(str(row.rank), move, Text(row.object_id), *_figures_of(row, names, is_rising))
     return table
 
 
-def _table(names: Sequence[str], *, is_moving: bool) -> Table:
+def _table(names: Sequence[str], *, is_moving: bool, is_rising: bool) -> Table:
     table = Table(box=None, header_style="dim", padding=(0, 2, 0, 0), pad_edge=True)
     table.add_column("#", justify="right", min_width=3)
     if is_moving:
         table.add_column("move", min_width=4)
     table.add_column("object", min_width=12, overflow="fold")
-    for name in ["score", *names]:
+    for name in ["score", *(["could reach"] if is_rising else []), *names]:
         table.add_column(name, justify="right", min_width=6)
     return table
 
 
-def _attributes(row: ResultRow, names: Sequence[str]) -> list[str]:
-    return [score(row.attributes[name]) if name in row.attributes else "–" for name in names]
+def _figures_of(row: ResultRow, names: Sequence[str], is_rising: bool) -> list[str]:
+    attributes = [score(row.attributes[name]) if name in row.attributes else "–" for name in names]
+    return [score(row.score), *([reach(row)] if is_rising else []), *attributes]
 
 
 def _move(places: int | None) -> Text:

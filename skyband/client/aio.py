@@ -25,6 +25,7 @@ from skyband.client.options import (
     stream_of,
 )
 from skyband.client.updates import Follower, Update
+from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.resources import GroupResource, QueryResource, StreamResource
 from skyband.model.result import Result
 from skyband.v1.control_pb2_grpc import ControlServiceStub
@@ -144,6 +145,10 @@ class Client:
     async def delete_group(self, name: str, *, force: bool = False, etag: str = "") -> None:
         """Remove a group; with `force` its queries too."""
         await self._do(calls.delete_group(name, force, etag))
+
+    async def statistics(self, group: str, window: Duration | None = None) -> PublishedStatistics:
+        """Return what is known of a group's streams in its newest window, by default as long as its retention."""
+        return await self._do(calls.get_statistics(group, window))
 
     # --- queries
 

@@ -11,8 +11,18 @@ from typing import Any, Generic, TypeVar
 from google.protobuf.field_mask_pb2 import FieldMask
 from google.protobuf.message import Message
 
-from skyband.client.options import GroupOptions, Start, StreamOptions, begin_of, group_options, group_spec
+from skyband.client.options import (
+    Duration,
+    GroupOptions,
+    Start,
+    StreamOptions,
+    begin_of,
+    duration_us,
+    group_options,
+    group_spec,
+)
 from skyband.errors import DefinitionError
+from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.query import Query
 from skyband.model.resources import GroupResource, GroupSpec, QueryResource, StreamResource
 from skyband.model.result import Result
@@ -24,6 +34,7 @@ from skyband.v1.messages import (
     read_group_resource,
     read_query_resource,
     read_result,
+    read_statistics,
     read_status,
     read_stream_resource,
     write_begin,
@@ -32,6 +43,7 @@ from skyband.v1.messages import (
     write_stream,
 )
 from skyband.v1.names import group_name, query_name, stream_name
+from skyband.v1.times import duration
 
 __all__ = ["Call", "Description", "Page"]
 
@@ -154,6 +166,13 @@ def regenerate_group(
         validate_only=validate_only,
     )
     return Call("RegenerateGroup", request, read_group_resource)
+
+
+def get_statistics(group: str, window: Duration | None) -> Call[PublishedStatistics]:
+    """Read what is known of the streams of a group."""
+    length = None if window is None else duration(duration_us(window, "window"))
+    request = pb.GetStatisticsRequest(name=group_name(group), window=length)
+    return Call("GetStatistics", request, read_statistics)
 
 
 def create_query(group: str, query: Query, validate_only: bool) -> Call[QueryResource]:

@@ -26,6 +26,7 @@ __all__ = [
     "StreamOptions",
     "begin_of",
     "changed_stream",
+    "duration_us",
     "group_options",
     "group_spec",
     "query_of",
@@ -76,7 +77,11 @@ class QueryOptions(TypedDict, total=False):
     slide: Duration | int
     order: Literal["highest", "lowest"]
     require: Literal["any", "all"] | Sequence[str]
-    algorithm: Literal["auto", "two-tier", "view", "skyband"]
+    algorithm: Literal["auto", "two-tier", "view", "skyband", "sla", "eaa", "eaa-relaxed", "eaa-expected", "eaa-tail"]
+    max_error: float
+    target_precision: float
+    memory_budget: int | str
+    candidates: int
 
 
 def stream_of(name: str, options: StreamOptions) -> Stream:
@@ -96,7 +101,7 @@ def group_options(options: GroupOptions) -> dict[str, Any]:
     fields: dict[str, Any] = dict(options)
     for key in ("retention", "pane", "max_drift"):
         if key in fields:
-            fields[f"{key}_us"] = _us(fields.pop(key), key)
+            fields[f"{key}_us"] = duration_us(fields.pop(key), key)
     if "streams" in fields:
         fields["streams"] = tuple(fields["streams"])
     return fields
@@ -142,6 +147,11 @@ def begin_of(start: Start) -> Begin:
     return start
 
 
+def duration_us(duration: Duration, field: str) -> int:
+    """Return a duration in microseconds. Raises DefinitionError, with `field`, for a text that is none."""
+    return parse_duration(_document(duration), field=field)
+
+
 def _document(value: Any) -> Any:
     """Return a document with durations as texts, and without what is None."""
     if isinstance(value, timedelta):
@@ -151,7 +161,3 @@ def _document(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_document(item) for item in value]
     return value
-
-
-def _us(duration: Duration, field: str) -> int:
-    return parse_duration(_document(duration), field=field)

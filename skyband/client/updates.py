@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from skyband.model.deltas import apply_deltas
 from skyband.model.query import QueryState
-from skyband.model.result import Change, Delta, Result, ResultRow
+from skyband.model.result import Candidate, Change, Delta, Result, ResultRow
 from skyband.v1 import results_pb2, types_pb2
 from skyband.v1.choices import member
-from skyband.v1.messages import read_deltas, read_result
+from skyband.v1.messages import read_candidates, read_deltas, read_result
 
 __all__ = ["Follower", "Update"]
 
@@ -20,6 +20,7 @@ class Update:
     Times are event time in microseconds; for a window counted in rows, row numbers. `entered`, `moved` and `rescored`
     are rows as they are now, `left` as they were; a delta of `moved` has the `old_rank`. In a snapshot, which is the
     first result or comes after a gap, all rows count as entered; progress is the result before, which still holds.
+    `candidates` are objects outside that could still come in, what could reach most first, if the query asks for them.
     `skipped`: results passed over since the update before. `frontier_us`: how far the group had been read, `age`: how
     long ago that was (None: not known). `state`: whether the query is evaluated.
     """
@@ -37,6 +38,7 @@ class Update:
     frontier_us: int | None = None
     age: timedelta | None = None
     state: QueryState = QueryState.ACTIVE
+    candidates: tuple[Candidate, ...] = ()
 
 
 class Follower:
@@ -92,6 +94,7 @@ class Follower:
             frontier_us=_frontier(message),
             age=_age(message),
             state=self.state,
+            candidates=result.candidates,
         )
 
     def _changed(self, message: results_pb2.SubscribeResponse, delta: results_pb2.Delta) -> Update:
@@ -113,6 +116,7 @@ class Follower:
             frontier_us=_frontier(message),
             age=_age(message),
             state=self.state,
+            candidates=read_candidates(delta),
         )
 
     def _still(self, message: results_pb2.SubscribeResponse) -> Update | None:
@@ -126,6 +130,7 @@ class Follower:
             frontier_us=_frontier(message),
             age=_age(message),
             state=self.state,
+            candidates=self._shown.candidates,
         )
 
 

@@ -83,7 +83,7 @@ class _Describer:
         )
         found = next((found for check in checks if (found := check())), None) or self._up_to_date()
         headline, rows = found
-        rows = [*rows, ("plan", self._plan()), *self._rows()]
+        rows = [*rows, ("plan", self._plan()), *self._recall(), *self._rows()]
         return Description(f"{self._resource.query.name}  {headline}", tuple(rows))
 
     def _stopped(self) -> tuple[str, list[tuple[str, str]]] | None:
@@ -287,6 +287,18 @@ class _Describer:
         if plan.relies_on and status.broken_promises:
             promises += " (the result may be inexact)"
         return " · ".join([*parts, f"promises: {promises}"])
+
+    def _recall(self) -> list[tuple[str, str]]:
+        """Return what an approximate query found of its own results, and whether it forgets more than was allowed."""
+        found = self._status.approximation
+        if found is None:
+            return []
+        lines = [("recall", found.describe())]
+        if found.is_over_budget:
+            lines.append(
+                ("warning", "the state would not fit into memory_budget, so more is forgotten than was allowed")
+            )
+        return lines
 
     def _rows(self) -> list[tuple[str, str]]:
         status = self._status

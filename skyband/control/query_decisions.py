@@ -6,13 +6,14 @@ from skyband.control.catalog_events import Removed, Stored
 from skyband.control.commands import CreateQuery, DeleteQuery, PauseQuery, ResumeQuery, UpdateQuery
 from skyband.control.decision import Case, Decision, check_etag, masked
 from skyband.control.planner import plan
-from skyband.errors import AlreadyExistsError, DefinitionError
+from skyband.errors import AlreadyExistsError, DefinitionError, NotServedError
 from skyband.model.query import Algorithm, Query, QueryState
 from skyband.model.resources import QueryResource, query_name
 
 __all__ = ["create_query", "delete_query", "pause_query", "resume_query", "update_query"]
 
-_FIELDS = ("kind", "k", "score", "order", "window", "require", "algorithm")
+_LIMITS = ("max_error", "target_precision", "memory_budget", "candidates")
+_FIELDS = ("kind", "k", "score", "order", "window", "require", "algorithm", *_LIMITS)
 
 
 def create_query(case: Case, command: CreateQuery) -> Decision:
@@ -46,6 +47,12 @@ def update_query(case: Case, command: UpdateQuery) -> Decision:
             )
     if "k" not in keys or command.query.k == old.query.k:
         return Decision(old)
+    if old.plan.algorithm.forgets and command.query.k > old.query.k:
+        raise NotServedError(
+            f"k of query '{command.group}/{old.query.name}' cannot grow, because {old.plan.algorithm} has forgotten "
+            f"what a larger k needs; create a query of another name with k {command.query.k:,}, then delete this one",
+            field="k",
+        )
     return _changed(case, replace(old, query=replace(old.query, k=command.query.k)))
 
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 
+from skyband.model.approximation import Approximation
 from skyband.model.partials import Progress
 from skyband.model.resources import GroupResource, QueryResource
 from skyband.model.status import Holder, QueryStatus, ShardReport, ShardStatus, SourceReport
@@ -69,6 +70,7 @@ class StatusBoard:
             objects=sum(r.objects for r in reports.values()),
             state_bytes=sum(r.state_bytes for r in reports.values()) + sum(q.state_bytes for q in mine),
             broken_promises=sum(q.broken_promises for q in mine),
+            approximation=Approximation.of(q.approximation for q in mine if q.approximation is not None),
         )
 
     def _shard(

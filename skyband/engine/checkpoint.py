@@ -16,6 +16,7 @@ from typing import Any
 
 from skyband.errors import LogError
 from skyband.model.catalog import QueryChange
+from skyband.model.duration import MIN_TIME_US
 from skyband.model.query import QueryState
 from skyband.model.query_form import dump_query, read_query
 
@@ -44,12 +45,16 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class QueryDone:
-    """What was told of a query: window ends passed, whether the last had rows, how many there were, last with rows."""
+    """What was told of a query: window ends passed, whether the last had rows, how many there were, last with rows.
+
+    `first`: before this window end nothing is told, since its window is not complete.
+    """
 
     passed: int
     had_rows: bool
     evaluations: int
     last_end: int
+    first: int = MIN_TIME_US
 
 
 @dataclass(frozen=True, slots=True)

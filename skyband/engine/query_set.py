@@ -1,7 +1,7 @@
 """Queries of one ranking that are evaluated at the same instants, in columns.
 
-Window ends are multiples of the slide. Initial state: no queries; all ends up to `passed` are done. Invariant: the
-arrays have one place per query, in the order of `members`.
+Window ends are multiples of the slide; a query may begin later than others (see `put`). Initial state: no queries; all
+ends up to `passed` are done. Invariant: the arrays have one place per query, in the order of `members`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,10 +29,12 @@ def first_multiple_after(step: int, point: int) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
-def _note_evaluation(starts: Ints, end: int, had_rows: Flags, done: Ints, told: Ints) -> int:
+def _note_evaluation(starts: Ints, end: int, first: Ints, had_rows: Flags, done: Ints, told: Ints) -> int:
     """Note which queries have rows; write to `told` those that had or have some, and return how many."""
     count = 0
     for place in range(len(had_rows)):
+        if end < first[place]:
+            continue
         has_rows = starts[place + 1] > starts[place]
         if has_rows or had_rows[place]:
             told[count] = place
@@ -92,9 +94,12 @@ class QuerySet:
         self.members: tuple[QueryChange, ...] = ()
         self.sizes: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self.ks: npt.NDArray[np.int64] = np.zeros(0, np.int64)
+        self._first: npt.NDArray[np.int64] = np.zeros(0, np.int64)
         self._had_rows: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         # Per query: evaluations so far, and the last window end that had rows (MIN_TIME_US: none).
         self._done: npt.NDArray[np.int64] = np.zeros((0, 2), np.int64)
+        # Whether some query tells who could still come in.
+        self.asks_candidates = False
         # Whether no query would have to say that it has become empty.
         self.is_quiet = True
         self._passed = passed
@@ -119,10 +124,11 @@ class QuerySet:
 
     def done(self) -> dict[str, QueryDone]:
         """Return what was told of each query."""
-        return {
-            member.uid: QueryDone(self._passed, bool(self._had_rows[place]), *map(int, self._done[place]))
-            for place, member in enumerate(self.members)
-        }
+        found = {}
+        for place, member in enumerate(self.members):
+            (count, last_end), first = self._done[place].tolist(), int(self._first[place])
+            found[member.uid] = QueryDone(self._passed, bool(self._had_rows[place]), count, last_end, first)
+        return found
 
     def stand_at(self, passed: int) -> None:
         """Take all window ends up to `passed`, and no others, for done."""
@@ -136,14 +142,16 @@ class QuerySet:
                 self._passed = told.passed
                 self._had_rows[place] = told.had_rows
                 self._done[place] = told.evaluations, told.last_end
+                self._first[place] = told.first
         self.is_quiet = not self._had_rows.any()
 
-    def put(self, change: QueryChange) -> None:
-        """Add a query, or replace its revision."""
+    def put(self, change: QueryChange, first: int = MIN_TIME_US) -> None:
+        """Add a query that begins with window end `first`, or replace its revision."""
         for place, member in enumerate(self.members):
             if member.uid == change.uid:
                 self._set((*self.members[:place], change, *self.members[place + 1 :]))
                 return
+        self._first = np.append(self._first, first)
         self._had_rows = np.append(self._had_rows, False)
         self._done = np.concatenate((self._done, np.array([[0, MIN_TIME_US]], np.int64)))
         self._set((*self.members, change))
@@ -151,7 +159,7 @@ class QuerySet:
     def remove(self, uid: str) -> None:
         """Take a query out."""
         keep = [place for place, member in enumerate(self.members) if member.uid != uid]
-        self._had_rows, self._done = self._had_rows[keep], self._done[keep]
+        self._first, self._had_rows, self._done = self._first[keep], self._had_rows[keep], self._done[keep]
         self._set(tuple(self.members[place] for place in keep))
 
     def history(self, uid: str) -> tuple[int, int | None]:
@@ -165,11 +173,16 @@ class QuerySet:
         self.sizes = np.array([member.query.window.size for member in members], np.int64)
         self.ks = np.array([member.query.k for member in members], np.int64)
         self.is_quiet = not self._had_rows.any()
+        self.asks_candidates = any(member.query.candidates for member in members)
+
+    def is_told(self, place: int, end: int) -> bool:
+        """Return whether what the query at a place shows at `end` is told: it may begin later than others."""
+        return end >= int(self._first[place])
 
     def evaluated(self, end: int, starts: npt.NDArray[np.int64]) -> Evaluations:
         """Note the evaluation at `end`; return what is worth telling: rows, and the first emptiness after rows."""
         told = np.empty(len(self.members), np.int64)
-        count = _note_evaluation(starts, end, self._had_rows, self._done, told)
+        count = _note_evaluation(starts, end, self._first, self._had_rows, self._done, told)
         self.is_quiet = not self._had_rows.any()
         told = told[:count]
         self.passed(end)

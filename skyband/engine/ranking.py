@@ -1,100 +1,77 @@
-"""How a shard keeps one score ranked: the skyband for what only rises while it lives, the view for all else.
+"""How a shard keeps one score ranked: the skyband for what only rises while it lives, the view or lists for all else.
 
 A *ranking* serves every query of the shard that shares its key: the same score, order and required streams (and, for a
-view, the same window size).
+view or lists, the same window size). One that forgets serves a single query: see `skyband.engine.incomplete`.
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from skyband.engine.incomplete import ApproximationOptions, EaaExpected, EaaRelaxed, EaaStrict, EaaTail, SlaRanking
+from skyband.engine.ranked import ForgettingRanking, Ranked, Ranking
 from skyband.model.binding import BoundQuery
+from skyband.model.group import Group
 from skyband.model.query import Algorithm
 from skyband.structures.changed_objects import ChangedObjects
+from skyband.structures.object_table import ObjectTable
 from skyband.structures.question import pose
 from skyband.structures.skyband import Skyband
 from skyband.structures.view import View
 from skyband.structures.window_store import WindowStore
 
-__all__ = ["Ranked", "Ranking", "RankingKey", "SkybandRanking", "ViewRanking", "make_ranking", "ranking_key"]
+__all__ = [
+    "RankingKey",
+    "SkybandRanking",
+    "StoreRanking",
+    "ViewRanking",
+    "make_forgetting",
+    "make_ranking",
+    "ranking_key",
+]
+
+# Two names of the same structure: over objects and over records.
+_SKYBANDS = (Algorithm.TWO_TIER, Algorithm.SKYBAND)
 
 
 @dataclass(frozen=True, slots=True)
 class RankingKey:
-    """What queries must share to be served by one ranking. `size` 0: any (skyband)."""
+    """What queries must share to be served by one ranking. `size` 0: any (skyband); `owner`: who has it alone."""
 
-    is_view: bool
+    algorithm: Algorithm
     in_rows: bool
     score: str
     descending: bool
     required: tuple[int, ...]
     size: int
+    owner: str = ""
 
 
-def ranking_key(bound: BoundQuery) -> RankingKey:
+def ranking_key(bound: BoundQuery, uid: str) -> RankingKey:
     """Return the key of the ranking that serves a planned query."""
-    is_view = bound.query.algorithm is Algorithm.VIEW
-    window = bound.query.window
+    algorithm, window = bound.query.algorithm, bound.query.window
+    is_skyband = algorithm in _SKYBANDS
     return RankingKey(
-        is_view=is_view,
+        algorithm=Algorithm.SKYBAND if is_skyband else algorithm,
         in_rows=window.in_rows,
         score=bound.query.score,
         descending=bound.descending,
         required=bound.required_streams,
-        size=window.size if is_view else 0,
+        size=0 if is_skyband else window.size,
+        # What was forgotten for one k and window may matter for another.
+        owner=uid if algorithm.forgets else "",
     )
 
 
-class Ranked(NamedTuple):
-    """Rankings of several queries over shared rows: query q's are ``ranking[starts[q]:starts[q + 1]]``, best first.
+class StoreRanking(Ranking, Protocol):
+    """A ranking over the window store."""
 
-    Columns of the rows: slot int32, rank score float64, bits of the columns present int64, values float64[n, columns].
-    """
-
-    ranking: npt.NDArray[np.int32]
-    starts: npt.NDArray[np.int64]
-    slot: npt.NDArray[np.int32]
-    rank: npt.NDArray[np.float64]
-    present: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
-
-
-class Ranking(Protocol):
-    """What the shard asks of a ranking."""
-
-    bound: BoundQuery
-    attribute_names: tuple[str, ...]
     changed: ChangedObjects
 
     def leave(self, low: int) -> None:
         """Learn that ticks below `low` are about to leave the store."""
-
-    def demand(self, k: int, size: int) -> None:
-        """Serve queries of up to this k and this window size in ticks from now on."""
-
-    def rank(self, end: int, sizes: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]) -> Ranked:
-        """Rank for several queries whose windows end before tick `end`."""
-
-    def _check(self) -> None:
-        """Assert the invariants."""
-
-    @property
-    def held(self) -> int:
-        """Instances or members held."""
-
-    @property
-    def refills(self) -> int:
-        """Scans of all objects so far."""
-
-    @property
-    def not_finite(self) -> int:
-        """Scores met that were infinite or not a number."""
-
-    @property
-    def state_bytes(self) -> int:
-        """Bytes held."""
 
 
 class SkybandRanking:
@@ -105,6 +82,7 @@ class SkybandRanking:
     def __init__(self, bound: BoundQuery, store: WindowStore) -> None:
         self.bound = bound
         self.attribute_names = tuple(column.name for column in bound.columns)
+        self.objects: ObjectTable = store.objects
         self._skyband = Skyband(store, pose(bound, store.layout), bound.score.stack_size)
         self.changed = self._skyband.changed
         self._k = 0
@@ -151,6 +129,7 @@ class ViewRanking:
     def __init__(self, bound: BoundQuery, store: WindowStore) -> None:
         self.bound = bound
         self.attribute_names = tuple(column.name for column in bound.columns)
+        self.objects: ObjectTable = store.objects
         self._view = View(store, pose(bound, store.layout), bound.score.stack_size)
         self.changed = self._view.changed
         self._k = 0
@@ -197,6 +176,33 @@ class ViewRanking:
         return self._view.state_bytes
 
 
-def make_ranking(bound: BoundQuery, store: WindowStore) -> Ranking:
-    """Return a new ranking for a planned query."""
-    return ViewRanking(bound, store) if bound.query.algorithm is Algorithm.VIEW else SkybandRanking(bound, store)
+def make_ranking(bound: BoundQuery, store: WindowStore) -> StoreRanking:
+    """Return a new ranking over the store for a planned query."""
+    match bound.query.algorithm:
+        case Algorithm.VIEW:
+            return ViewRanking(bound, store)
+        case Algorithm.SLA:
+            return SlaRanking(bound, store)
+        case _:
+            return SkybandRanking(bound, store)
+
+
+def make_forgetting(bound: BoundQuery, group: Group) -> ForgettingRanking:
+    """Return a new ranking that keeps no window, for a planned query."""
+    query = bound.query
+    # Who says only how much memory there is wants nothing missed while it fits.
+    default = 0.0 if query.memory_budget is not None else ApproximationOptions().max_error
+    options = ApproximationOptions(
+        max_error=default if query.max_error is None else query.max_error,
+        memory_budget=query.memory_budget,
+        target_precision=query.target_precision,
+    )
+    match query.algorithm:
+        case Algorithm.EAA:
+            return EaaStrict(bound, group)
+        case Algorithm.EAA_RELAXED:
+            return EaaRelaxed(bound, group)
+        case Algorithm.EAA_EXPECTED:
+            return EaaExpected(bound, group, options)
+        case _:
+            return EaaTail(bound, group, options)

@@ -52,4 +52,5 @@ class Reporter:
             hot=state.held,
             state_bytes=state.state_bytes,
             broken_promises=broken_promises,
+            approximation=state.approximation,
         )

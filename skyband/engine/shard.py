@@ -3,11 +3,14 @@
 Order of work for each batch: check coverage (sequencer), take in query changes at their place, then alternate: apply
 the rows with release time < T to the window store, evaluate the queries due at T, until nothing is due.
 
+A query begins at the first window end whose window its ranking has seen all of: see `Rankings`.
+
 Words: a *due* window end T of a query with slide s has T <= frontier, or T - s <= settled (all sources idle or
 finished, and T is the first end past the newest row). A stretch in which no query could show anything is jumped.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +18,11 @@ from skyband.coverage.aligned_batch import AlignedBatch
 from skyband.coverage.sequenced_rows import SequencedRows
 from skyband.coverage.sequencer import Sequencer
 from skyband.engine.checkpoint import Checkpoint, Done, Standing
+from skyband.engine.contenders import Prospects, ProspectsOfRankings
 from skyband.engine.query_set import QuerySet, first_multiple_after
-from skyband.engine.ranking import Ranked, Ranking, RankingKey, make_ranking, ranking_key
+from skyband.engine.ranked import Ranked, Ranking
+from skyband.engine.ranking import RankingKey, ranking_key
+from skyband.engine.rankings import Rankings
 from skyband.engine.shard_statistics import QueryStatistics, ShardStatistics
 from skyband.engine.shown_rows import gather
 from skyband.model.binding import bind
@@ -31,9 +37,6 @@ __all__ = ["Shard"]
 
 PartialValue = PartialBatch | Activated | Progress
 
-# Changes wait in one shared list; past this many every ranking takes them in, so that the list stays bounded.
-_CHANGES_KEPT = 65_536
-
 
 class Shard:
     """The engine of one aligned partition of one generation of a group.
@@ -46,10 +49,8 @@ class Shard:
         self.generation = generation
         self.shard = shard
         self.sequencer = sequencer
-        self._stores = {False: WindowStore(group)}
-        if group.retention_rows:
-            self._stores[True] = WindowStore(group, in_rows=True)
-        self._rankings: dict[RankingKey, Ranking] = {}
+        self._rankings = Rankings(group)
+        self._prospects = ProspectsOfRankings(group)
         self._sets: dict[tuple[RankingKey, int], QuerySet] = {}
         self._keys: dict[str, tuple[RankingKey, int]] = {}
         self._passed = MIN_TIME_US
@@ -110,7 +111,7 @@ class Shard:
     @property
     def taken_rows(self) -> int:
         """Rows applied since the start or the restore."""
-        return self._stores[False].rows_applied
+        return self._rankings.stores[False].rows_applied
 
     @property
     def is_replaying(self) -> bool:
@@ -119,7 +120,7 @@ class Shard:
 
     @property
     def _numbered(self) -> int:
-        return self._stores[True].rows_applied if True in self._stores else 0
+        return self._rankings.stores[True].rows_applied if True in self._rankings.stores else 0
 
     def standing(self) -> Standing:
         """Return where the shard stands before its next batch."""
@@ -140,11 +141,13 @@ class Shard:
         standing = checkpoint.standing
         self.sequencer.restore(standing.sequencer)
         self._passed = standing.passed_us
-        if True in self._stores:
+        if True in self._rankings.stores:
             # Rows that waited are taken before any that counts later, so that these get the numbers they had.
-            self._stores[True].rows_applied = standing.rows
+            self._rankings.stores[True].rows_applied = standing.rows
         for query in standing.queries:
             self._put(query.change)
+        # All that still counts is read again.
+        self._rankings.see_all_again()
         for query in standing.queries:
             passed = max(query.passed, standing.rows) if query.change.query.window.in_rows else query.passed
             self._sets[self._keys[query.change.uid]].stand_at(passed)
@@ -160,17 +163,18 @@ class Shard:
 
     def statistics(self) -> ShardStatistics:
         """Return counts and sizes as of now."""
-        store = self._stores[False]
-        rankings = self._rankings.values()
-        store_bytes = sum(each.state_bytes for each in self._stores.values())
+        store = self._rankings.stores[False]
+        rankings = self._rankings.all()
+        store_bytes = sum(each.state_bytes for each in self._rankings.stores.values())
+        broken = store.broken_promises + sum(ranking.broken_promises for ranking in self._rankings.forgetting())
         return ShardStatistics(
             rows=store.rows_applied,
             late_rows=self._late_rows,
             expired_rows=store.expired_rows,
-            broken_promises=store.broken_promises,
+            broken_promises=broken,
             not_finite=sum(ranking.not_finite for ranking in rankings),
             objects=store.objects.live,
-            entries=sum(each.entries for each in self._stores.values()),
+            entries=sum(each.entries for each in self._rankings.stores.values()),
             held=sum(ranking.held for ranking in rankings),
             refills=sum(ranking.refills for ranking in rankings),
             store_bytes=store_bytes,
@@ -187,35 +191,40 @@ class Shard:
         place = self._keys[uid]
         ranking, queries = self._rankings[place[0]], self._sets[place]
         evaluations, last_end = queries.history(uid)
-        return QueryStatistics(evaluations, last_end, ranking.held, ranking.state_bytes)
+        found = QueryStatistics(evaluations, last_end, ranking.held, ranking.state_bytes)
+        for own in self._rankings.forgetting(place[0]):
+            return replace(found, approximation=own.approximation)
+        return found
 
     def _check(self) -> None:
         """Assert the invariants of everything the shard holds. Cost: all of it."""
         self.sequencer._check()
-        for store in self._stores.values():
+        for store in self._rankings.stores.values():
             store._check()
-        for ranking in self._rankings.values():
+        for ranking in self._rankings.all():
             ranking._check()
 
     def _put(self, change: QueryChange) -> int:
         """Give a query its place; return its first window end (MIN_TIME_US: from the beginning)."""
         bound = bind(self.group, change.query)
         window = change.query.window
-        key = ranking_key(bound)
-        if key not in self._rankings:
-            self._rankings[key] = make_ranking(bound, self._stores[window.in_rows])
+        key = ranking_key(bound, change.uid)
         place = (key, window.slide)
+        seen_from = self._rankings.begin(key, bound, self.taken_until_us)
         if place not in self._sets:
-            passed = self._stores[True].rows_applied if window.in_rows else self._passed
+            passed = self._rankings.stores[True].rows_applied if window.in_rows else self._passed
             self._sets[place] = QuerySet(window.slide, passed)
             if not window.in_rows and self.sequencer.holder() is not None:
                 # Not all is idle (any more): what counts as shown since it was can no longer be shown as of then.
                 self._settle(self._sets[place])
         queries = self._sets[place]
-        queries.put(change)
+        first = MIN_TIME_US
+        if seen_from != MIN_TIME_US:
+            first = first_multiple_after(window.slide, seen_from + window.size - 1)
+        queries.put(change, first)
         self._keys[change.uid] = place
         self._demand(key)
-        return queries.next_end
+        return max(first, queries.next_end)
 
     def _remove(self, uid: str) -> int:
         """Take a query out; return the first window end that it is not asked for any more."""
@@ -229,7 +238,7 @@ class Shard:
         if any(other == key for other, _ in self._sets):
             self._demand(key)
         else:
-            del self._rankings[key]
+            self._rankings.end(key, self.taken_until_us)
         return queries.next_end
 
     def _demand(self, key: RankingKey) -> None:
@@ -273,7 +282,7 @@ class Shard:
         self, frontier: int, settled: int, waiting: int | None
     ) -> tuple[int | None, list[tuple[RankingKey, QuerySet]]]:
         """Return the next due window end and whose it is; `waiting` is the release time of the next row to apply."""
-        newest = self._stores[False].newest
+        newest = self._rankings.stores[False].newest
         shown_until = (newest + 1) * self.group.pane_us
         first: int | None = None
         due: list[tuple[RankingKey, QuerySet]] = []
@@ -295,41 +304,21 @@ class Shard:
 
     def _apply(self, rows: Rows, first: int, last: int, end: int) -> None:
         """Apply rows; no window that ends before `end` will be asked for any more."""
-        if True in self._stores:
+        if True in self._rankings.stores:
             self._apply_by_count(rows, first, last)
-        store = self._stores[False]
-        self._make_room(store, (end - self.group.retention_us) // self.group.pane_us)
-        store.apply(rows, first, last)
-        self._absorb(store, in_rows=False)
+        self._rankings.take(rows, first, last, in_rows=False, end=end // self.group.pane_us)
 
     def _apply_by_count(self, rows: Rows, first: int, last: int) -> None:
-        store = self._stores[True]
+        store = self._rankings.stores[True]
         while first < last:
             ends = [queries.next_end for (key, _), queries in self._sets.items() if key.in_rows]
             stop = min([last, *(first + end - store.rows_applied for end in ends)])
             number = store.rows_applied + stop - first
-            self._make_room(store, number - self.group.retention_rows)
-            store.apply(rows, first, stop)
-            self._absorb(store, in_rows=True)
+            self._rankings.take(rows, first, stop, in_rows=True, end=number)
             first = stop
             for (key, slide), queries in list(self._sets.items()):
                 if key.in_rows and number % slide == 0:
                     self._evaluate(key, queries, number)
-
-    def _make_room(self, store: WindowStore, low: int) -> None:
-        for key, ranking in self._rankings.items():
-            if key.in_rows == store.in_rows:
-                ranking.leave(low)
-        store.expire(low)
-
-    def _absorb(self, store: WindowStore, *, in_rows: bool) -> None:
-        rankings = [ranking for key, ranking in self._rankings.items() if key.in_rows == in_rows]
-        if rankings and len(store.changes) < _CHANGES_KEPT:
-            return
-        for ranking in rankings:
-            ranking.changed.add_changes()
-            ranking.changed.changes_forgotten()
-        store.forget_changes()
 
     def _evaluate(self, key: RankingKey, queries: QuerySet, end: int) -> None:
         if self.is_replaying:
@@ -339,21 +328,26 @@ class Shard:
         ranking = self._rankings[key]
         ranked = ranking.rank(end // tick, queries.sizes // tick, queries.ks)
         self._evaluations += len(queries.members)
-        told = queries.evaluated(end, ranked.starts)
+        store = self._rankings.stores[key.in_rows]
+        prospects = self._prospects.of(ranking, store)
+        told: Sequence[Evaluation] = queries.evaluated(end, ranked.starts)
+        told = prospects.foresee(told, ranked, ranking, store, queries, end)
         if len(told):
-            store = self._stores[key.in_rows]
-            self._out.append(self._partial(ranking, store, ranked, told))
+            self._out.append(self._partial(ranking, store, ranked, told, prospects, queries))
 
     def _partial(
-        self, ranking: Ranking, store: WindowStore, ranked: Ranked, told: Sequence[Evaluation]
+        self,
+        ranking: Ranking,
+        store: WindowStore,
+        ranked: Ranked,
+        told: Sequence[Evaluation],
+        prospects: Prospects,
+        queries: QuerySet,
     ) -> PartialBatch:
-        used, renumbered = ranked.ranking, np.arange(len(ranked.ranking), dtype=np.int32)
-        if len(told) > 1:
-            used, places = np.unique(ranked.ranking, return_inverse=True)
-            renumbered = places.astype(np.int32)
+        used, renumbered, cases = prospects.rows_of(ranked, queries, told)
         bound, by_row = ranking.bound, store.layout.by_row
         shown = gather(
-            store.objects,
+            ranking.objects,
             used,
             ranked.slot,
             ranked.rank,
@@ -377,6 +371,7 @@ class Shard:
             sequence=store.objects.arrays.records[slots, 3] if by_row else np.zeros(len(slots), np.int64),
             attributes=shown.attributes,
             present=shown.present,
+            best=prospects.best_of_rows(ranked.present[used], shown.attributes, cases),
         )
 
 

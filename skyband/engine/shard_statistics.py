@@ -2,17 +2,23 @@
 
 from dataclasses import dataclass
 
+from skyband.model.approximation import Approximation
+
 __all__ = ["QueryStatistics", "ShardStatistics"]
 
 
 @dataclass(frozen=True, slots=True)
 class QueryStatistics:
-    """What one query holds and has done in a shard; `held` and `state_bytes` are those of the ranking it shares."""
+    """What one query holds and has done in a shard; `held` and `state_bytes` are those of the ranking it shares.
+
+    `approximation` None: its algorithm is exact.
+    """
 
     evaluations: int
     last_end_with_rows: int | None
     held: int
     state_bytes: int
+    approximation: Approximation | None = None
 
 
 @dataclass(frozen=True, slots=True)

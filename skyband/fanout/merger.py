@@ -17,6 +17,7 @@ from operator import itemgetter
 from skyband.errors import CapacityError
 from skyband.fanout.activation import Mark, MergeCheckpoint
 from skyband.fanout.offset_holds import Hold, ReadPosition
+from skyband.fanout.outlook import outlook_of, size_of
 from skyband.fanout.progress_table import ProgressTable
 from skyband.fanout.ranked_rows import Part, RankedRows, merge_parts
 from skyband.fanout.schedule import Due, Schedule
@@ -24,7 +25,7 @@ from skyband.fanout.tracked_query import TrackedQuery, Verdict
 from skyband.model.catalog import QueryChange
 from skyband.model.partials import Activated, PartialBatch, Progress
 from skyband.model.query import QueryState
-from skyband.model.result import Result
+from skyband.model.result import Candidate, Result
 
 __all__ = ["Merger"]
 
@@ -232,7 +233,7 @@ class Merger:
                 slot = self._open_slot(evaluation.uid, query, window_end)
             slot[shard] = (rows, evaluation)
             hold.count += 1
-            pending += evaluation.stop - evaluation.start
+            pending += size_of(evaluation)
         if hold.count:
             self._positions[partition].hold(hold)
             self._add_pending(pending)
@@ -324,6 +325,7 @@ class Merger:
         return Verdict.WRITE
 
     def _write(self, query: TrackedQuery, window_end: int, slot: dict[int, Part], results: list[Result]) -> None:
+        could: tuple[Candidate, ...] = ()
         if slot:
             parts = list(slot.values())
             evaluation = parts[0][1]
@@ -335,8 +337,10 @@ class Merger:
         else:
             rows, window_start, revision = (), window_end - query.size, min(t.revision for t in query.timelines)
         if rows or query.had_rows:
-            uid = query.change.uid
-            results.append(Result(query.name, uid, window_start, window_end, rows, self.frontier_us, revision))
+            uid, asked = query.change.uid, query.change.query
+            if slot and asked.candidates:
+                rows, could = outlook_of(slot, rows, k, asked.candidates, asked.window)
+            results.append(Result(query.name, uid, window_start, window_end, rows, self.frontier_us, revision, could))
             query.had_rows = bool(rows)
             self._written += 1
         query.decided(window_end)
@@ -345,7 +349,7 @@ class Merger:
     def _let_go(self, parts: Iterable[Part]) -> None:
         for rows, evaluation in parts:
             rows.hold.count -= 1
-            self._pending_rows -= evaluation.stop - evaluation.start
+            self._pending_rows -= size_of(evaluation)
 
     def _forget_deleted(self) -> None:
         for uid in tuple(self._deleted):
@@ -375,7 +379,7 @@ class Merger:
                 assert window_end > query.window_end
                 assert (window_end, uid) in scheduled | waiting
                 for rows, evaluation in slot.values():
-                    pending += evaluation.stop - evaluation.start
+                    pending += size_of(evaluation)
                     counts[id(rows)] = rows.hold, counts.get(id(rows), (rows.hold, 0))[1] + 1
         assert pending == self._pending_rows
         for hold, count in counts.values():

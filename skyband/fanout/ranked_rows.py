@@ -1,5 +1,6 @@
 """Rows of one shard's partial batch, decoded once each however many queries show them."""
 
+import math
 from collections.abc import Mapping
 from itertools import pairwise, repeat
 
@@ -11,6 +12,8 @@ __all__ = ["Part", "RankedRows", "merge_parts"]
 
 # Key in the order of the query, id, place in the shard's total order; then shard and row, so that no two are equal.
 _Entry = tuple[float, bytes, int, int, int]
+# Of a row: id, score, attributes, event time, best score.
+_Facts = tuple[str, float, dict[str, float], int | None, float | None]
 
 
 class RankedRows:
@@ -22,6 +25,7 @@ class RankedRows:
 
     __slots__ = (
         "_arena",
+        "_best",
         "_cells",
         "_ends",
         "_entries",
@@ -43,7 +47,8 @@ class RankedRows:
         self._arena: bytes = batch.id_bytes.tobytes()
         self._cells: list[list[float]] | None = None
         self._full = False
-        self._facts: dict[int, tuple[str, float, dict[str, float], int | None]] = {}
+        self._best: list[float] = batch.best.tolist()
+        self._facts: dict[int, _Facts] = {}
         self._entries: list[_Entry] = []
         self._rows: dict[tuple[int, int], ResultRow] = {}
 
@@ -71,6 +76,11 @@ class RankedRows:
             entries[index] for index in self._ranking[evaluation.start : min(evaluation.stop, evaluation.start + k)]
         ]
 
+    def sequences(self, evaluation: Evaluation, k: int) -> list[int]:
+        """Return the places of the first k rows of an evaluation in the shard's total order."""
+        first = self._ranking[evaluation.start : min(evaluation.stop, evaluation.start + k)]
+        return [int(self.batch.sequence[index]) for index in first]
+
     def _make(self, place: tuple[int, int]) -> ResultRow:
         rank, index = place
         facts = self._facts.get(index)
@@ -93,7 +103,7 @@ class RankedRows:
     def _id(self, index: int) -> bytes:
         return self._arena[self._ends[index - 1] if index else 0 : self._ends[index]]
 
-    def _read(self, index: int) -> tuple[str, float, dict[str, float], int | None]:
+    def _read(self, index: int) -> _Facts:
         batch = self.batch
         if self._cells is None:
             self._cells = batch.attributes.tolist()
@@ -105,7 +115,8 @@ class RankedRows:
             shown = zip(batch.attribute_names, cells, batch.present[index].tolist(), strict=True)
             attributes = {name: cell for name, cell, present in shown if present}
         time_us = int(batch.event_time_us[index]) if len(batch.event_time_us) else None
-        return self._id(index).decode(), self._scores[index], attributes, time_us
+        best = self._best[index] if self._best else math.nan
+        return self._id(index).decode(), self._scores[index], attributes, time_us, best if best == best else None
 
 
 Part = tuple[RankedRows, Evaluation]

@@ -20,6 +20,7 @@ from skyband.fanout.merge_stage import ServedGroup
 from skyband.fanout.stage import FanoutStage
 from skyband.log.clock import Clock
 from skyband.log.record_log import Position, RecordLog
+from skyband.model.approximation import Approximation
 from skyband.model.definitions import Definitions
 from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
@@ -137,6 +138,18 @@ class LocalPipeline:
     def statistics(self) -> tuple[AlignStatistics, list[ShardStatistics]]:
         """Return what align and each shard have done."""
         return self.align.statistics(), [shard.statistics() for shard in self.engine.shards.values()]
+
+    def approximations(self) -> dict[str, Approximation]:
+        """Return how well each approximate query does, by its name."""
+        found: dict[str, Approximation] = {}
+        for resource in self.control.catalog.queries_of(self.group.name):
+            uid = resource.stamp.uid
+            of_shards = [s.query_statistics(uid) for s in self.engine.shards.values() if uid in s.uids()]
+            parts = [part.approximation for part in of_shards if part.approximation is not None]
+            together = Approximation.of(parts)
+            if together is not None:
+                found[resource.query.name] = together
+        return found
 
     def close(self) -> None:
         """Close all stages."""

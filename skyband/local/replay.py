@@ -5,7 +5,7 @@ import tempfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -16,6 +16,7 @@ from skyband.files.rows import RowSource, open_rows
 from skyband.local.pipeline import LocalPipeline, finished_input, topics_of
 from skyband.log.clock import ManualClock
 from skyband.log.memory import MemoryLog
+from skyband.model.approximation import Approximation
 from skyband.model.definitions import Definitions
 from skyband.model.planner import plan
 from skyband.model.query import Algorithm
@@ -30,7 +31,10 @@ _KEPT_LETTERS = 5
 
 @dataclass(slots=True)
 class ReplaySummary:
-    """What a replay has read and found so far. `rejected` counts records by reason; `examples` are the first few."""
+    """What a replay has read and found so far. `rejected` counts records by reason; `examples` are the first few.
+
+    `approximations`: how well each approximate query did, by its name.
+    """
 
     rows: int = 0
     accepted: int = 0
@@ -42,12 +46,17 @@ class ReplaySummary:
     state_bytes: int = 0
     rejected: Counter[str] = field(default_factory=Counter)
     examples: list[DeadLetter] = field(default_factory=list)
+    approximations: dict[str, Approximation] = field(default_factory=dict)
 
 
 def prepare(
-    definitions: Definitions | str | Path, *, algorithm: Algorithm = Algorithm.AUTO, shards: int | None = None
+    definitions: Definitions | str | Path,
+    *,
+    algorithm: Algorithm = Algorithm.AUTO,
+    shards: int | None = None,
+    candidates: int | None = None,
 ) -> Definitions:
-    """Return definitions with another algorithm for all queries, or another number of shards.
+    """Return definitions with another algorithm or other candidates for all queries, or another number of shards.
 
     Raises DefinitionError for definitions that are wrong, NotServedError for what the queries or shards do not allow.
     """
@@ -56,6 +65,8 @@ def prepare(
     queries = made.queries
     if algorithm is not Algorithm.AUTO:
         queries = tuple(replace(query, algorithm=algorithm) for query in queries)
+    if candidates is not None:
+        queries = tuple(replace(query, candidates=candidates) for query in queries)
     for query in queries:
         plan(group, query)
     return Definitions(group, queries)
@@ -146,6 +157,7 @@ class Replay:
         self.summary.objects = sum(shard.objects for shard in shards)
         self.summary.held = sum(shard.held for shard in shards)
         self.summary.state_bytes = sum(shard.state_bytes for shard in shards)
+        self.summary.approximations = self.pipeline.approximations()
 
 
 def _unpickle(file: BinaryIO) -> Iterator[Result]:
@@ -162,29 +174,36 @@ def replay(
     *,
     algorithm: Algorithm | str = Algorithm.AUTO,
     shards: int | None = None,
+    candidates: int | None = None,
     batch_rows: int = BATCH_ROWS,
 ) -> Iterator[Result]:
     """Yield the results of `definitions` over finished `rows`.
 
     `definitions`: a file, its text, a mapping, or Definitions. `rows`: paths (JSON Lines, CSV, Parquet), a pandas or
-    polars frame, an Arrow table, or an iterable of rows. Raises DefinitionError or InputError before the first result.
+    polars frame, an Arrow table, or an iterable of rows. `candidates`: how many objects outside each result are told
+    that could still come in, for all queries. Raises DefinitionError or InputError before the first result.
 
     >>> rows = [("a", "x", 1_000_000, 3.0), ("a", "y", 2_000_000, 5.0)]
     >>> text = "{group: {name: g, streams: [{name: a}]}, queries: [{name: q, k: 1, score: a, window: {size: 10s}}]}"
     >>> [(r.window_end, r.rows[0].object_id) for r in replay(text + chr(10), rows)]
     [(10000000, 'y')]
     """
-    made = prepare(definitions, algorithm=Algorithm(algorithm), shards=shards)
+    made = prepare(definitions, algorithm=Algorithm(algorithm), shards=shards, candidates=candidates)
     return iter(Replay(made, open_rows(made.group, rows, batch_rows=batch_rows), batch_rows=batch_rows))
 
 
-def as_document(result: Result) -> dict[str, object]:
-    """Return a result as replay writes it: one JSON object."""
+def as_document(result: Result, *, candidates: bool = False) -> dict[str, object]:
+    """Return a result as replay writes it: one JSON object. `candidates`: with what could still happen."""
     rows = []
     for row in result.rows:
         line: dict[str, object] = {"rank": row.rank, "object_id": row.object_id, "score": row.score}
         line["attributes"] = row.attributes
         if row.event_time_us is not None:
             line["event_time"] = row.event_time_us
+        if candidates:
+            line["best_score"], line["safe_until"] = row.best_score, row.safe_until
         rows.append(line)
-    return {"query": result.query, "window_start": result.window_start, "window_end": result.window_end, "rows": rows}
+    document = {"query": result.query, "window_start": result.window_start, "window_end": result.window_end}
+    if candidates:
+        return {**document, "rows": rows, "candidates": [asdict(candidate) for candidate in result.candidates]}
+    return {**document, "rows": rows}

@@ -40,6 +40,9 @@ def steps() -> Iterator[Step]:
     yield "records as objects", _records
     yield "count windows", _count_windows
     yield "many objects, a stream far ahead", _many
+    yield "what keeps no window, and lists", _forgetting
+    yield "more objects than a sample holds", _oversampled
+    yield "sketches", _sketches
     yield "generators", _generators
 
 
@@ -56,7 +59,7 @@ def _time_windows() -> None:
     ]
     score = "a + b - c + max(d, e) + sqrt(f) * exp(g)"
     queries = [
-        {"name": "all", "k": 3, "score": score, "require": ["a"]},
+        {"name": "all", "k": 3, "score": score, "require": ["a"], "candidates": 2},
         {"name": "view", "k": 3, "score": "a + f", "algorithm": "view"},
         {"name": "fixed", "k": 1, "score": "a + f", "algorithm": "two-tier"},
     ]
@@ -98,6 +101,47 @@ def _many() -> None:
     ahead = [("a", f"a rather long id {i * 7919 % 4_001}", (i + i % 3) * 2_000, 9 - i / 600) for i in range(5_000)]
     behind = [("b", object_id, event_time, value) for _, object_id, event_time, value in ahead[::3]]
     _replay(streams, queries, [*ahead, *behind], shards=2, batch_rows=500)
+
+
+def _forgetting() -> None:
+    """Ask the same of all that forgets, and of sorted lists; with rows that are late, and objects that come again."""
+    streams = [
+        {"name": name, "lo": 0, "hi": 9, "repeat_after": "never", "max_delay": "2s", "late": "apply"} for name in "ab"
+    ]
+    names = ("eaa", "eaa-relaxed", "eaa-expected", "eaa-tail", "sla")
+    queries = [
+        {"name": name, "k": 2, "score": "a + b", "algorithm": name, "require": ["a"], "candidates": 2} for name in names
+    ]
+    rows = [("ab"[i % 2], f"o{i // 3}", (i - (5 if i % 9 == 0 else 0)) * _S // 50, float(i % 7)) for i in range(1_500)]
+    _replay(streams, queries, rows)
+
+
+def _oversampled() -> None:
+    streams = [{"name": name, "lo": 0, "hi": 9, "repeat_after": "never"} for name in "ab"]
+    rows = [("ab"[i % 2], f"o{i // 2 if i % 5 else -i}", i * 1_000, float(i % 7)) for i in range(6_000)]
+    _replay(streams, [{"name": "tail", "k": 2, "score": "a + b", "algorithm": "eaa-tail"}], rows, batch_rows=6_000)
+
+
+def _sketches() -> None:
+    import numpy as np
+
+    from skyband.sketch import CountsOfCounts, GroupSketch, SecondMoment, SlidingFM
+    from skyband.structures.coordinated_sample import CoordinatedSample
+    from skyband.structures.window_store import Rows
+
+    number = np.arange(400)
+    times, hashes = number * _S // 10, number * 2**40
+    rows = Rows((number % 2).astype(np.int32), times, np.zeros(0, np.uint8), times, hashes, np.ones((400, 1)))
+    sketch = GroupSketch(2, 1, 10 * _S, _S)
+    expiring = SecondMoment(2, 10 * _S, _S), CoordinatedSample(2, 1, 10 * _S, level=1), CountsOfCounts(2, _S), sketch
+    for each in (SlidingFM(2), *expiring):
+        each.add(rows, 0, 400)
+    for each in expiring:
+        each.expire(30 * _S)
+        each.expire(45 * _S)
+    sketch.merge(GroupSketch.from_bytes(sketch.to_bytes()))
+    sketch.statistics(40 * _S)
+    expiring[1].objects(46 * _S, 2 * _S)
 
 
 def _generators() -> None:

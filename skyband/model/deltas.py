@@ -13,7 +13,8 @@ def deltas(old: Result | None, new: Result) -> list[Delta]:
     """Return what turns `old` (None: nothing shown yet) into `new`: left, entered, moved, rescored, each by rank.
 
     An object with another rank has moved, whatever else changed; one that kept its rank but not its score or attributes
-    is rescored. Where each record is an object, records of one id and time are told apart by their order.
+    is rescored, and so is one that could now reach something else, or is safe for another time. Where each record is an
+    object, records of one id and time are told apart by their order.
     Cost: the number of rows.
     """
     before = old.rows if old is not None else ()

@@ -7,6 +7,7 @@ is the one reported.
 
 import difflib
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any
@@ -17,6 +18,7 @@ from skyband.model.duration import parse_duration
 __all__ = [
     "Convert",
     "bound",
+    "byte_size",
     "duration",
     "earliest",
     "items",
@@ -33,6 +35,7 @@ __all__ = [
 Convert = Callable[[object, str], Any]
 
 _SHOWN = 40
+_BYTES = {"B": 1, "kB": 1_000, "KB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 
 
 def read_mapping(
@@ -137,6 +140,16 @@ def duration(value: object, path: str) -> int:
     except DefinitionError as error:
         error.field = path
         raise
+
+
+def byte_size(value: object, path: str) -> int:
+    """Return a number of bytes: a whole number, or one with its unit (``512KB``, ``64MB``, ``2GB``; of 1,000)."""
+    if not isinstance(value, str):
+        return whole(value, path)
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*(B|kB|KB|MB|GB)?\s*", value)
+    if found is None:
+        raise DefinitionError(f"{_label(path)} must be a size such as 64MB, not {show(value)}", field=path)
+    return round(float(found[1]) * _BYTES[found[2] or "B"])
 
 
 def one_of(kind: type[StrEnum]) -> Convert:

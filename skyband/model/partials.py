@@ -1,17 +1,36 @@
 """What a shard tells the merge: rows of one evaluation in columns, its progress, and which queries it has begun."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Activated", "Evaluation", "MergeProgress", "PartialBatch", "Progress"]
+__all__ = ["Activated", "Contender", "Evaluation", "MergeProgress", "PartialBatch", "Progress"]
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """An object of a shard, ranked or not, by what it could reach.
+
+    `score` None: it is not eligible now; `best_score` None: unbounded, or unknown. `lacks` are places in the batch's
+    `attribute_names`; `until` is the last window end at which all that it has now still counts.
+    """
+
+    object_id: str
+    score: float | None
+    best_score: float | None
+    lacks: tuple[int, ...]
+    until: int
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """One query's share of a PartialBatch: its ranked rows are `ranking[start:stop]`, indexes into the batch's rows."""
+    """One query's share of a PartialBatch: its ranked rows are `ranking[start:stop]`, indexes into the batch's rows.
+
+    `contenders`: the first of the shard's objects by what they could reach, members among them, if the query asks what
+    could still happen: as many as its k and its candidates together.
+    """
 
     uid: str
     revision: int
@@ -20,6 +39,7 @@ class Evaluation:
     window_end: int
     start: int
     stop: int
+    contenders: tuple[Contender, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +50,8 @@ class PartialBatch:
     `event_time_us` int64[n] (empty unless each record is an object), `sequence` int64[n] (place in the shard's total
     order, the last tie-break where each record is an object; else zeros), `attributes` float64[n, len(names)] and
     `present` bool of the same shape. `ranking` int32: row indexes, best first, evaluation after evaluation. A score is
-    the user's score also where the lowest is best.
+    the user's score also where the lowest is best. `best` float64[n] is what each row could reach (NaN: unbounded, or
+    unknown); it is empty if that is not known of any.
     """
 
     group: str
@@ -47,6 +68,7 @@ class PartialBatch:
     sequence: npt.NDArray[np.int64]
     attributes: npt.NDArray[np.float64]
     present: npt.NDArray[np.bool_]
+    best: npt.NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, np.float64))
 
 
 @dataclass(frozen=True, slots=True)

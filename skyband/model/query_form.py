@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from skyband.errors import DefinitionError
-from skyband.model.document import duration, items, one_of, read_mapping, show, text, under, whole
+from skyband.model.document import byte_size, duration, items, number, one_of, read_mapping, show, text, under, whole
 from skyband.model.duration import format_duration
 from skyband.model.query import Algorithm, Kind, Order, Query, Window
 
 __all__ = ["dump_query", "read_query"]
+
+_LIMITS = ("max_error", "target_precision", "memory_budget")
 
 
 def read_query(value: object, path: str = "") -> Query:
@@ -24,7 +26,7 @@ def read_query(value: object, path: str = "") -> Query:
 
 
 def dump_query(query: Query) -> dict[str, Any]:
-    """Return the document, every key written, that `read_query` reads back as `query`."""
+    """Return the document that `read_query` reads back as `query`; every key is written but limits that are not set."""
     window = query.window
     if window.in_rows:
         window_document: dict[str, Any] = {"count": window.size, "slide": window.slide}
@@ -39,6 +41,8 @@ def dump_query(query: Query) -> dict[str, Any]:
         "window": window_document,
         "require": "all" if query.require_all else list(query.require) or "any",
         "algorithm": query.algorithm.value,
+        **{key: value for key in _LIMITS if (value := getattr(query, key)) is not None},
+        **({"candidates": query.candidates} if query.candidates else {}),
     }
 
 
@@ -84,4 +88,8 @@ _QUERY = {
     "window": _read_window,
     "require": _read_require,
     "algorithm": one_of(Algorithm),
+    "max_error": number,
+    "target_precision": number,
+    "memory_budget": byte_size,
+    "candidates": whole,
 }

@@ -6,6 +6,7 @@ Reports are absolute, not increments: the newest of each sender counts. Times of
 
 from dataclasses import dataclass
 
+from skyband.model.approximation import Approximation
 from skyband.model.duration import MIN_TIME_US
 
 __all__ = ["Holder", "QueryReport", "QueryStatus", "ShardReport", "ShardStatus", "SourceReport"]
@@ -30,7 +31,10 @@ class Holder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReport:
-    """One query in one shard. `hot` counts its rows or candidates in rank order; `evaluations` those done so far."""
+    """One query in one shard. `hot` counts its rows or candidates in rank order; `evaluations` those done so far.
+
+    `approximation` None: it is exact.
+    """
 
     uid: str
     evaluations: int = 0
@@ -39,6 +43,7 @@ class QueryReport:
     hot: int = 0
     state_bytes: int = 0
     broken_promises: int = 0
+    approximation: Approximation | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +119,7 @@ class QueryStatus:
     objects: int = 0
     state_bytes: int = 0
     broken_promises: int = 0
+    approximation: Approximation | None = None
 
     @property
     def rejected_rows(self) -> int:

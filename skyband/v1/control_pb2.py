@@ -22,85 +22,100 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import empty_pb2 as google_dot_protobuf_dot_empty__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from skyband.v1 import types_pb2 as skyband_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18skyband/v1/control.proto\x12\nskyband.v1\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16skyband/v1/types.proto\"\x12\n\x10GetServerRequest\"2\n\x06Server\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x17\n\x0fresults_address\x18\x02 \x01(\t\"w\n\x13\x43reateStreamRequest\x12\x11\n\tstream_id\x18\x01 \x01(\t\x12\"\n\x06stream\x18\x02 \x01(\x0b\x32\x12.skyband.v1.Stream\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\" \n\x10GetStreamRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\";\n\x12ListStreamsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x13ListStreamsResponse\x12#\n\x07streams\x18\x01 \x03(\x0b\x32\x12.skyband.v1.Stream\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x95\x01\n\x13UpdateStreamRequest\x12\"\n\x06stream\x18\x01 \x01(\x0b\x32\x12.skyband.v1.Stream\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"\\\n\x13\x44\x65leteStreamRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"\x95\x01\n\x12\x43reateGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12 \n\x05group\x18\x02 \x01(\x0b\x32\x11.skyband.v1.Group\x12 \n\x05\x62\x65gin\x18\x03 \x01(\x0b\x32\x11.skyband.v1.Begin\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\x1f\n\x0fGetGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"P\n\x12ListGroupsResponse\x12!\n\x06groups\x18\x01 \x03(\x0b\x32\x11.skyband.v1.Group\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x01\n\x12UpdateGroupRequest\x12 \n\x05group\x18\x01 \x01(\x0b\x32\x11.skyband.v1.Group\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"j\n\x12\x44\x65leteGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\xd4\x01\n\x16RegenerateGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x05group\x18\x02 \x01(\x0b\x32\x11.skyband.v1.Group\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12 \n\x05\x62\x65gin\x18\x04 \x01(\x0b\x32\x11.skyband.v1.Begin\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12\x15\n\rvalidate_only\x18\x07 \x01(\x08\"\x83\x01\n\x12\x43reateQueryRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x10\n\x08query_id\x18\x02 \x01(\t\x12 \n\x05query\x18\x03 \x01(\x0b\x32\x11.skyband.v1.Query\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\x1f\n\x0fGetQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"K\n\x12ListQueriesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListQueriesResponse\x12\"\n\x07queries\x18\x01 \x03(\x0b\x32\x11.skyband.v1.Query\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x01\n\x12UpdateQueryRequest\x12 \n\x05query\x18\x01 \x01(\x0b\x32\x11.skyband.v1.Query\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"[\n\x12\x44\x65leteQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"Z\n\x11PauseQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"[\n\x12ResumeQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"#\n\x13\x45xplainQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"$\n\x14\x45xplainQueryResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\"7\n\x14\x44\x65scribeQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\ttime_zone\x18\x02 \x01(\t\"~\n\x15\x44\x65scribeQueryResponse\x12\x10\n\x08headline\x18\x01 \x01(\t\x12*\n\x05lines\x18\x02 \x03(\x0b\x32\x1b.skyband.v1.DescriptionLine\x12\'\n\x06status\x18\x03 \x01(\x0b\x32\x17.skyband.v1.QueryStatus\".\n\x0f\x44\x65scriptionLine\x12\r\n\x05label\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xbf\x03\n\x0bQueryStatus\x12\'\n\x06shards\x18\x01 \x03(\x0b\x32\x17.skyband.v1.ShardStatus\x12\x15\n\rsilent_shards\x18\x02 \x03(\x05\x12\x14\n\x07rows_in\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x11\n\trows_late\x18\x04 \x01(\x03\x12*\n\x08rejected\x18\x05 \x03(\x0b\x32\x18.skyband.v1.RejectedRows\x12,\n\x06paused\x18\x06 \x03(\x0b\x32\x1c.skyband.v1.PausedPartitions\x12\x13\n\x0b\x65valuations\x18\x07 \x01(\x03\x12\x39\n\x10last_result_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x1c\n\x0flast_window_end\x18\t \x01(\x03H\x02\x88\x01\x01\x12\x0b\n\x03hot\x18\n \x01(\x03\x12\x0f\n\x07objects\x18\x0b \x01(\x03\x12\x13\n\x0bstate_bytes\x18\x0c \x01(\x03\x12\x17\n\x0f\x62roken_promises\x18\r \x01(\x03\x42\n\n\x08_rows_inB\x13\n\x11_last_result_timeB\x12\n\x10_last_window_end\"\xa1\x01\n\x0bShardStatus\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x18\n\x0b\x66rontier_us\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\tnewest_us\x18\x03 \x01(\x03H\x01\x88\x01\x01\x12\"\n\x06holder\x18\x04 \x01(\x0b\x32\x12.skyband.v1.Holder\x12\x0f\n\x07stopped\x18\x05 \x01(\tB\x0e\n\x0c_frontier_usB\x0c\n\n_newest_us\"\xd4\x01\n\x06Holder\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x19\n\x0cwatermark_us\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x0bunread_rows\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06reader\x18\x05 \x01(\t\x12\x1c\n\x0frows_per_second\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x0f\n\x07stopped\x18\x07 \x01(\tB\x0f\n\r_watermark_usB\x0e\n\x0c_unread_rowsB\x12\n\x10_rows_per_second\"-\n\x0cRejectedRows\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"1\n\x10PausedPartitions\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x32\xd1\x0b\n\x0e\x43ontrolService\x12=\n\tGetServer\x12\x1c.skyband.v1.GetServerRequest\x1a\x12.skyband.v1.Server\x12\x43\n\x0c\x43reateStream\x12\x1f.skyband.v1.CreateStreamRequest\x1a\x12.skyband.v1.Stream\x12=\n\tGetStream\x12\x1c.skyband.v1.GetStreamRequest\x1a\x12.skyband.v1.Stream\x12N\n\x0bListStreams\x12\x1e.skyband.v1.ListStreamsRequest\x1a\x1f.skyband.v1.ListStreamsResponse\x12\x43\n\x0cUpdateStream\x12\x1f.skyband.v1.UpdateStreamRequest\x1a\x12.skyband.v1.Stream\x12G\n\x0c\x44\x65leteStream\x12\x1f.skyband.v1.DeleteStreamRequest\x1a\x16.google.protobuf.Empty\x12@\n\x0b\x43reateGroup\x12\x1e.skyband.v1.CreateGroupRequest\x1a\x11.skyband.v1.Group\x12:\n\x08GetGroup\x12\x1b.skyband.v1.GetGroupRequest\x1a\x11.skyband.v1.Group\x12K\n\nListGroups\x12\x1d.skyband.v1.ListGroupsRequest\x1a\x1e.skyband.v1.ListGroupsResponse\x12@\n\x0bUpdateGroup\x12\x1e.skyband.v1.UpdateGroupRequest\x1a\x11.skyband.v1.Group\x12\x45\n\x0b\x44\x65leteGroup\x12\x1e.skyband.v1.DeleteGroupRequest\x1a\x16.google.protobuf.Empty\x12H\n\x0fRegenerateGroup\x12\".skyband.v1.RegenerateGroupRequest\x1a\x11.skyband.v1.Group\x12@\n\x0b\x43reateQuery\x12\x1e.skyband.v1.CreateQueryRequest\x1a\x11.skyband.v1.Query\x12:\n\x08GetQuery\x12\x1b.skyband.v1.GetQueryRequest\x1a\x11.skyband.v1.Query\x12N\n\x0bListQueries\x12\x1e.skyband.v1.ListQueriesRequest\x1a\x1f.skyband.v1.ListQueriesResponse\x12@\n\x0bUpdateQuery\x12\x1e.skyband.v1.UpdateQueryRequest\x1a\x11.skyband.v1.Query\x12\x45\n\x0b\x44\x65leteQuery\x12\x1e.skyband.v1.DeleteQueryRequest\x1a\x16.google.protobuf.Empty\x12>\n\nPauseQuery\x12\x1d.skyband.v1.PauseQueryRequest\x1a\x11.skyband.v1.Query\x12@\n\x0bResumeQuery\x12\x1e.skyband.v1.ResumeQueryRequest\x1a\x11.skyband.v1.Query\x12Q\n\x0c\x45xplainQuery\x12\x1f.skyband.v1.ExplainQueryRequest\x1a .skyband.v1.ExplainQueryResponse\x12T\n\rDescribeQuery\x12 .skyband.v1.DescribeQueryRequest\x1a!.skyband.v1.DescribeQueryResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18skyband/v1/control.proto\x12\nskyband.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16skyband/v1/types.proto\"\x12\n\x10GetServerRequest\"2\n\x06Server\x12\x0f\n\x07version\x18\x01 \x01(\t\x12\x17\n\x0fresults_address\x18\x02 \x01(\t\"w\n\x13\x43reateStreamRequest\x12\x11\n\tstream_id\x18\x01 \x01(\t\x12\"\n\x06stream\x18\x02 \x01(\x0b\x32\x12.skyband.v1.Stream\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\" \n\x10GetStreamRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\";\n\x12ListStreamsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"S\n\x13ListStreamsResponse\x12#\n\x07streams\x18\x01 \x03(\x0b\x32\x12.skyband.v1.Stream\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x95\x01\n\x13UpdateStreamRequest\x12\"\n\x06stream\x18\x01 \x01(\x0b\x32\x12.skyband.v1.Stream\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"\\\n\x13\x44\x65leteStreamRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"\x95\x01\n\x12\x43reateGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12 \n\x05group\x18\x02 \x01(\x0b\x32\x11.skyband.v1.Group\x12 \n\x05\x62\x65gin\x18\x03 \x01(\x0b\x32\x11.skyband.v1.Begin\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\x1f\n\x0fGetGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\":\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"P\n\x12ListGroupsResponse\x12!\n\x06groups\x18\x01 \x03(\x0b\x32\x11.skyband.v1.Group\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x01\n\x12UpdateGroupRequest\x12 \n\x05group\x18\x01 \x01(\x0b\x32\x11.skyband.v1.Group\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"j\n\x12\x44\x65leteGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05\x66orce\x18\x02 \x01(\x08\x12\x0c\n\x04\x65tag\x18\x03 \x01(\t\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\xd4\x01\n\x16RegenerateGroupRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x05group\x18\x02 \x01(\x0b\x32\x11.skyband.v1.Group\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12 \n\x05\x62\x65gin\x18\x04 \x01(\x0b\x32\x11.skyband.v1.Begin\x12\x0c\n\x04\x65tag\x18\x05 \x01(\t\x12\x12\n\nrequest_id\x18\x06 \x01(\t\x12\x15\n\rvalidate_only\x18\x07 \x01(\x08\"O\n\x14GetStatisticsRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12)\n\x06window\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\"\xd7\x02\n\x0fGroupStatistics\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\ngeneration\x18\x02 \x01(\x05\x12\x14\n\x0cwindow_start\x18\x03 \x01(\x03\x12\x12\n\nwindow_end\x18\x04 \x01(\x03\x12\x15\n\rknown_from_us\x18\x05 \x01(\x03\x12\x15\n\rsampled_share\x18\x06 \x01(\x01\x12\x17\n\x0fsampled_objects\x18\x07 \x01(\x03\x12-\n\x07streams\x18\x08 \x03(\x0b\x32\x1c.skyband.v1.StreamStatistics\x12)\n\x05pairs\x18\t \x03(\x0b\x32\x1a.skyband.v1.PairStatistics\x12\x30\n\x0cpublish_time\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06source\x18\x0b \x01(\t\x12\x15\n\rsilent_shards\x18\x0c \x03(\x05\"(\n\x08\x45stimate\x12\r\n\x05value\x18\x01 \x01(\x01\x12\r\n\x05\x65rror\x18\x02 \x01(\x01\"\xdb\x01\n\x10StreamStatistics\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12%\n\x07objects\x18\x02 \x01(\x0b\x32\x14.skyband.v1.Estimate\x12+\n\rsecond_moment\x18\x03 \x01(\x0b\x32\x14.skyband.v1.Estimate\x12\x18\n\x10repetition_bound\x18\x04 \x01(\x01\x12\x33\n\nattributes\x18\x05 \x03(\x0b\x32\x1f.skyband.v1.AttributeStatistics\x12\x14\n\x0cobservations\x18\x06 \x01(\x03\";\n\x13\x41ttributeStatistics\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x11\n\tquantiles\x18\x02 \x03(\x01\"z\n\x0ePairStatistics\x12\r\n\x05given\x18\x01 \x01(\t\x12\x0e\n\x06stream\x18\x02 \x01(\t\x12(\n\nappearance\x18\x03 \x01(\x0b\x32\x14.skyband.v1.Estimate\x12\x0f\n\x07objects\x18\x04 \x01(\x03\x12\x0e\n\x06lag_us\x18\x05 \x03(\x03\"\x83\x01\n\x12\x43reateQueryRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x10\n\x08query_id\x18\x02 \x01(\t\x12 \n\x05query\x18\x03 \x01(\x0b\x32\x11.skyband.v1.Query\x12\x12\n\nrequest_id\x18\x04 \x01(\t\x12\x15\n\rvalidate_only\x18\x05 \x01(\x08\"\x1f\n\x0fGetQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"K\n\x12ListQueriesRequest\x12\x0e\n\x06parent\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"R\n\x13ListQueriesResponse\x12\"\n\x07queries\x18\x01 \x03(\x0b\x32\x11.skyband.v1.Query\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x92\x01\n\x12UpdateQueryRequest\x12 \n\x05query\x18\x01 \x01(\x0b\x32\x11.skyband.v1.Query\x12/\n\x0bupdate_mask\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"[\n\x12\x44\x65leteQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"Z\n\x11PauseQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"[\n\x12ResumeQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04\x65tag\x18\x02 \x01(\t\x12\x12\n\nrequest_id\x18\x03 \x01(\t\x12\x15\n\rvalidate_only\x18\x04 \x01(\x08\"#\n\x13\x45xplainQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\"$\n\x14\x45xplainQueryResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\"7\n\x14\x44\x65scribeQueryRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x11\n\ttime_zone\x18\x02 \x01(\t\"~\n\x15\x44\x65scribeQueryResponse\x12\x10\n\x08headline\x18\x01 \x01(\t\x12*\n\x05lines\x18\x02 \x03(\x0b\x32\x1b.skyband.v1.DescriptionLine\x12\'\n\x06status\x18\x03 \x01(\x0b\x32\x17.skyband.v1.QueryStatus\".\n\x0f\x44\x65scriptionLine\x12\r\n\x05label\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"\xf1\x03\n\x0bQueryStatus\x12\'\n\x06shards\x18\x01 \x03(\x0b\x32\x17.skyband.v1.ShardStatus\x12\x15\n\rsilent_shards\x18\x02 \x03(\x05\x12\x14\n\x07rows_in\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x11\n\trows_late\x18\x04 \x01(\x03\x12*\n\x08rejected\x18\x05 \x03(\x0b\x32\x18.skyband.v1.RejectedRows\x12,\n\x06paused\x18\x06 \x03(\x0b\x32\x1c.skyband.v1.PausedPartitions\x12\x13\n\x0b\x65valuations\x18\x07 \x01(\x03\x12\x39\n\x10last_result_time\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x01\x88\x01\x01\x12\x1c\n\x0flast_window_end\x18\t \x01(\x03H\x02\x88\x01\x01\x12\x0b\n\x03hot\x18\n \x01(\x03\x12\x0f\n\x07objects\x18\x0b \x01(\x03\x12\x13\n\x0bstate_bytes\x18\x0c \x01(\x03\x12\x17\n\x0f\x62roken_promises\x18\r \x01(\x03\x12\x30\n\rapproximation\x18\x0e \x01(\x0b\x32\x19.skyband.v1.ApproximationB\n\n\x08_rows_inB\x13\n\x11_last_result_timeB\x12\n\x10_last_window_end\"\xc4\x01\n\rApproximation\x12\r\n\x05shown\x18\x01 \x01(\x03\x12\x0b\n\x03\x64ue\x18\x02 \x01(\x03\x12\x17\n\nrecall_low\x18\x03 \x01(\x01H\x00\x88\x01\x01\x12\x18\n\x0brecall_high\x18\x04 \x01(\x01H\x01\x88\x01\x01\x12\x12\n\x05\x65rror\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x16\n\x0eis_over_budget\x18\x06 \x01(\x08\x12\x0f\n\x07unknown\x18\x07 \x01(\x03\x42\r\n\x0b_recall_lowB\x0e\n\x0c_recall_highB\x08\n\x06_error\"\xa1\x01\n\x0bShardStatus\x12\r\n\x05shard\x18\x01 \x01(\x05\x12\x18\n\x0b\x66rontier_us\x18\x02 \x01(\x03H\x00\x88\x01\x01\x12\x16\n\tnewest_us\x18\x03 \x01(\x03H\x01\x88\x01\x01\x12\"\n\x06holder\x18\x04 \x01(\x0b\x32\x12.skyband.v1.Holder\x12\x0f\n\x07stopped\x18\x05 \x01(\tB\x0e\n\x0c_frontier_usB\x0c\n\n_newest_us\"\xd4\x01\n\x06Holder\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\x11\n\tpartition\x18\x02 \x01(\x05\x12\x19\n\x0cwatermark_us\x18\x03 \x01(\x03H\x00\x88\x01\x01\x12\x18\n\x0bunread_rows\x18\x04 \x01(\x03H\x01\x88\x01\x01\x12\x0e\n\x06reader\x18\x05 \x01(\t\x12\x1c\n\x0frows_per_second\x18\x06 \x01(\x01H\x02\x88\x01\x01\x12\x0f\n\x07stopped\x18\x07 \x01(\tB\x0f\n\r_watermark_usB\x0e\n\x0c_unread_rowsB\x12\n\x10_rows_per_second\"-\n\x0cRejectedRows\x12\x0e\n\x06reason\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x03\"1\n\x10PausedPartitions\x12\x0e\n\x06stream\x18\x01 \x01(\t\x12\r\n\x05\x63ount\x18\x02 \x01(\x05\x32\xa1\x0c\n\x0e\x43ontrolService\x12=\n\tGetServer\x12\x1c.skyband.v1.GetServerRequest\x1a\x12.skyband.v1.Server\x12\x43\n\x0c\x43reateStream\x12\x1f.skyband.v1.CreateStreamRequest\x1a\x12.skyband.v1.Stream\x12=\n\tGetStream\x12\x1c.skyband.v1.GetStreamRequest\x1a\x12.skyband.v1.Stream\x12N\n\x0bListStreams\x12\x1e.skyband.v1.ListStreamsRequest\x1a\x1f.skyband.v1.ListStreamsResponse\x12\x43\n\x0cUpdateStream\x12\x1f.skyband.v1.UpdateStreamRequest\x1a\x12.skyband.v1.Stream\x12G\n\x0c\x44\x65leteStream\x12\x1f.skyband.v1.DeleteStreamRequest\x1a\x16.google.protobuf.Empty\x12@\n\x0b\x43reateGroup\x12\x1e.skyband.v1.CreateGroupRequest\x1a\x11.skyband.v1.Group\x12:\n\x08GetGroup\x12\x1b.skyband.v1.GetGroupRequest\x1a\x11.skyband.v1.Group\x12K\n\nListGroups\x12\x1d.skyband.v1.ListGroupsRequest\x1a\x1e.skyband.v1.ListGroupsResponse\x12@\n\x0bUpdateGroup\x12\x1e.skyband.v1.UpdateGroupRequest\x1a\x11.skyband.v1.Group\x12\x45\n\x0b\x44\x65leteGroup\x12\x1e.skyband.v1.DeleteGroupRequest\x1a\x16.google.protobuf.Empty\x12H\n\x0fRegenerateGroup\x12\".skyband.v1.RegenerateGroupRequest\x1a\x11.skyband.v1.Group\x12N\n\rGetStatistics\x12 .skyband.v1.GetStatisticsRequest\x1a\x1b.skyband.v1.GroupStatistics\x12@\n\x0b\x43reateQuery\x12\x1e.skyband.v1.CreateQueryRequest\x1a\x11.skyband.v1.Query\x12:\n\x08GetQuery\x12\x1b.skyband.v1.GetQueryRequest\x1a\x11.skyband.v1.Query\x12N\n\x0bListQueries\x12\x1e.skyband.v1.ListQueriesRequest\x1a\x1f.skyband.v1.ListQueriesResponse\x12@\n\x0bUpdateQuery\x12\x1e.skyband.v1.UpdateQueryRequest\x1a\x11.skyband.v1.Query\x12\x45\n\x0b\x44\x65leteQuery\x12\x1e.skyband.v1.DeleteQueryRequest\x1a\x16.google.protobuf.Empty\x12>\n\nPauseQuery\x12\x1d.skyband.v1.PauseQueryRequest\x1a\x11.skyband.v1.Query\x12@\n\x0bResumeQuery\x12\x1e.skyband.v1.ResumeQueryRequest\x1a\x11.skyband.v1.Query\x12Q\n\x0c\x45xplainQuery\x12\x1f.skyband.v1.ExplainQueryRequest\x1a .skyband.v1.ExplainQueryResponse\x12T\n\rDescribeQuery\x12 .skyband.v1.DescribeQueryRequest\x1a!.skyband.v1.DescribeQueryResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'skyband.v1.control_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GETSERVERREQUEST']._serialized_start=160
-  _globals['_GETSERVERREQUEST']._serialized_end=178
-  _globals['_SERVER']._serialized_start=180
-  _globals['_SERVER']._serialized_end=230
-  _globals['_CREATESTREAMREQUEST']._serialized_start=232
-  _globals['_CREATESTREAMREQUEST']._serialized_end=351
-  _globals['_GETSTREAMREQUEST']._serialized_start=353
-  _globals['_GETSTREAMREQUEST']._serialized_end=385
-  _globals['_LISTSTREAMSREQUEST']._serialized_start=387
-  _globals['_LISTSTREAMSREQUEST']._serialized_end=446
-  _globals['_LISTSTREAMSRESPONSE']._serialized_start=448
-  _globals['_LISTSTREAMSRESPONSE']._serialized_end=531
-  _globals['_UPDATESTREAMREQUEST']._serialized_start=534
-  _globals['_UPDATESTREAMREQUEST']._serialized_end=683
-  _globals['_DELETESTREAMREQUEST']._serialized_start=685
-  _globals['_DELETESTREAMREQUEST']._serialized_end=777
-  _globals['_CREATEGROUPREQUEST']._serialized_start=780
-  _globals['_CREATEGROUPREQUEST']._serialized_end=929
-  _globals['_GETGROUPREQUEST']._serialized_start=931
-  _globals['_GETGROUPREQUEST']._serialized_end=962
-  _globals['_LISTGROUPSREQUEST']._serialized_start=964
-  _globals['_LISTGROUPSREQUEST']._serialized_end=1022
-  _globals['_LISTGROUPSRESPONSE']._serialized_start=1024
-  _globals['_LISTGROUPSRESPONSE']._serialized_end=1104
-  _globals['_UPDATEGROUPREQUEST']._serialized_start=1107
-  _globals['_UPDATEGROUPREQUEST']._serialized_end=1253
-  _globals['_DELETEGROUPREQUEST']._serialized_start=1255
-  _globals['_DELETEGROUPREQUEST']._serialized_end=1361
-  _globals['_REGENERATEGROUPREQUEST']._serialized_start=1364
-  _globals['_REGENERATEGROUPREQUEST']._serialized_end=1576
-  _globals['_CREATEQUERYREQUEST']._serialized_start=1579
-  _globals['_CREATEQUERYREQUEST']._serialized_end=1710
-  _globals['_GETQUERYREQUEST']._serialized_start=1712
-  _globals['_GETQUERYREQUEST']._serialized_end=1743
-  _globals['_LISTQUERIESREQUEST']._serialized_start=1745
-  _globals['_LISTQUERIESREQUEST']._serialized_end=1820
-  _globals['_LISTQUERIESRESPONSE']._serialized_start=1822
-  _globals['_LISTQUERIESRESPONSE']._serialized_end=1904
-  _globals['_UPDATEQUERYREQUEST']._serialized_start=1907
-  _globals['_UPDATEQUERYREQUEST']._serialized_end=2053
-  _globals['_DELETEQUERYREQUEST']._serialized_start=2055
-  _globals['_DELETEQUERYREQUEST']._serialized_end=2146
-  _globals['_PAUSEQUERYREQUEST']._serialized_start=2148
-  _globals['_PAUSEQUERYREQUEST']._serialized_end=2238
-  _globals['_RESUMEQUERYREQUEST']._serialized_start=2240
-  _globals['_RESUMEQUERYREQUEST']._serialized_end=2331
-  _globals['_EXPLAINQUERYREQUEST']._serialized_start=2333
-  _globals['_EXPLAINQUERYREQUEST']._serialized_end=2368
-  _globals['_EXPLAINQUERYRESPONSE']._serialized_start=2370
-  _globals['_EXPLAINQUERYRESPONSE']._serialized_end=2406
-  _globals['_DESCRIBEQUERYREQUEST']._serialized_start=2408
-  _globals['_DESCRIBEQUERYREQUEST']._serialized_end=2463
-  _globals['_DESCRIBEQUERYRESPONSE']._serialized_start=2465
-  _globals['_DESCRIBEQUERYRESPONSE']._serialized_end=2591
-  _globals['_DESCRIPTIONLINE']._serialized_start=2593
-  _globals['_DESCRIPTIONLINE']._serialized_end=2639
-  _globals['_QUERYSTATUS']._serialized_start=2642
-  _globals['_QUERYSTATUS']._serialized_end=3089
-  _globals['_SHARDSTATUS']._serialized_start=3092
-  _globals['_SHARDSTATUS']._serialized_end=3253
-  _globals['_HOLDER']._serialized_start=3256
-  _globals['_HOLDER']._serialized_end=3468
-  _globals['_REJECTEDROWS']._serialized_start=3470
-  _globals['_REJECTEDROWS']._serialized_end=3515
-  _globals['_PAUSEDPARTITIONS']._serialized_start=3517
-  _globals['_PAUSEDPARTITIONS']._serialized_end=3566
-  _globals['_CONTROLSERVICE']._serialized_start=3569
-  _globals['_CONTROLSERVICE']._serialized_end=5058
+  _globals['_GETSERVERREQUEST']._serialized_start=192
+  _globals['_GETSERVERREQUEST']._serialized_end=210
+  _globals['_SERVER']._serialized_start=212
+  _globals['_SERVER']._serialized_end=262
+  _globals['_CREATESTREAMREQUEST']._serialized_start=264
+  _globals['_CREATESTREAMREQUEST']._serialized_end=383
+  _globals['_GETSTREAMREQUEST']._serialized_start=385
+  _globals['_GETSTREAMREQUEST']._serialized_end=417
+  _globals['_LISTSTREAMSREQUEST']._serialized_start=419
+  _globals['_LISTSTREAMSREQUEST']._serialized_end=478
+  _globals['_LISTSTREAMSRESPONSE']._serialized_start=480
+  _globals['_LISTSTREAMSRESPONSE']._serialized_end=563
+  _globals['_UPDATESTREAMREQUEST']._serialized_start=566
+  _globals['_UPDATESTREAMREQUEST']._serialized_end=715
+  _globals['_DELETESTREAMREQUEST']._serialized_start=717
+  _globals['_DELETESTREAMREQUEST']._serialized_end=809
+  _globals['_CREATEGROUPREQUEST']._serialized_start=812
+  _globals['_CREATEGROUPREQUEST']._serialized_end=961
+  _globals['_GETGROUPREQUEST']._serialized_start=963
+  _globals['_GETGROUPREQUEST']._serialized_end=994
+  _globals['_LISTGROUPSREQUEST']._serialized_start=996
+  _globals['_LISTGROUPSREQUEST']._serialized_end=1054
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=1056
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=1136
+  _globals['_UPDATEGROUPREQUEST']._serialized_start=1139
+  _globals['_UPDATEGROUPREQUEST']._serialized_end=1285
+  _globals['_DELETEGROUPREQUEST']._serialized_start=1287
+  _globals['_DELETEGROUPREQUEST']._serialized_end=1393
+  _globals['_REGENERATEGROUPREQUEST']._serialized_start=1396
+  _globals['_REGENERATEGROUPREQUEST']._serialized_end=1608
+  _globals['_GETSTATISTICSREQUEST']._serialized_start=1610
+  _globals['_GETSTATISTICSREQUEST']._serialized_end=1689
+  _globals['_GROUPSTATISTICS']._serialized_start=1692
+  _globals['_GROUPSTATISTICS']._serialized_end=2035
+  _globals['_ESTIMATE']._serialized_start=2037
+  _globals['_ESTIMATE']._serialized_end=2077
+  _globals['_STREAMSTATISTICS']._serialized_start=2080
+  _globals['_STREAMSTATISTICS']._serialized_end=2299
+  _globals['_ATTRIBUTESTATISTICS']._serialized_start=2301
+  _globals['_ATTRIBUTESTATISTICS']._serialized_end=2360
+  _globals['_PAIRSTATISTICS']._serialized_start=2362
+  _globals['_PAIRSTATISTICS']._serialized_end=2484
+  _globals['_CREATEQUERYREQUEST']._serialized_start=2487
+  _globals['_CREATEQUERYREQUEST']._serialized_end=2618
+  _globals['_GETQUERYREQUEST']._serialized_start=2620
+  _globals['_GETQUERYREQUEST']._serialized_end=2651
+  _globals['_LISTQUERIESREQUEST']._serialized_start=2653
+  _globals['_LISTQUERIESREQUEST']._serialized_end=2728
+  _globals['_LISTQUERIESRESPONSE']._serialized_start=2730
+  _globals['_LISTQUERIESRESPONSE']._serialized_end=2812
+  _globals['_UPDATEQUERYREQUEST']._serialized_start=2815
+  _globals['_UPDATEQUERYREQUEST']._serialized_end=2961
+  _globals['_DELETEQUERYREQUEST']._serialized_start=2963
+  _globals['_DELETEQUERYREQUEST']._serialized_end=3054
+  _globals['_PAUSEQUERYREQUEST']._serialized_start=3056
+  _globals['_PAUSEQUERYREQUEST']._serialized_end=3146
+  _globals['_RESUMEQUERYREQUEST']._serialized_start=3148
+  _globals['_RESUMEQUERYREQUEST']._serialized_end=3239
+  _globals['_EXPLAINQUERYREQUEST']._serialized_start=3241
+  _globals['_EXPLAINQUERYREQUEST']._serialized_end=3276
+  _globals['_EXPLAINQUERYRESPONSE']._serialized_start=3278
+  _globals['_EXPLAINQUERYRESPONSE']._serialized_end=3314
+  _globals['_DESCRIBEQUERYREQUEST']._serialized_start=3316
+  _globals['_DESCRIBEQUERYREQUEST']._serialized_end=3371
+  _globals['_DESCRIBEQUERYRESPONSE']._serialized_start=3373
+  _globals['_DESCRIBEQUERYRESPONSE']._serialized_end=3499
+  _globals['_DESCRIPTIONLINE']._serialized_start=3501
+  _globals['_DESCRIPTIONLINE']._serialized_end=3547
+  _globals['_QUERYSTATUS']._serialized_start=3550
+  _globals['_QUERYSTATUS']._serialized_end=4047
+  _globals['_APPROXIMATION']._serialized_start=4050
+  _globals['_APPROXIMATION']._serialized_end=4246
+  _globals['_SHARDSTATUS']._serialized_start=4249
+  _globals['_SHARDSTATUS']._serialized_end=4410
+  _globals['_HOLDER']._serialized_start=4413
+  _globals['_HOLDER']._serialized_end=4625
+  _globals['_REJECTEDROWS']._serialized_start=4627
+  _globals['_REJECTEDROWS']._serialized_end=4672
+  _globals['_PAUSEDPARTITIONS']._serialized_start=4674
+  _globals['_PAUSEDPARTITIONS']._serialized_end=4723
+  _globals['_CONTROLSERVICE']._serialized_start=4726
+  _globals['_CONTROLSERVICE']._serialized_end=6295
 # @@protoc_insertion_point(module_scope)

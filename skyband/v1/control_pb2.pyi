@@ -18,6 +18,7 @@ Conventions of all methods, as in Google's API guide (aip.dev):
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
@@ -510,6 +511,256 @@ class RegenerateGroupRequest(_message.Message):
 Global___RegenerateGroupRequest: _TypeAlias = RegenerateGroupRequest  # noqa: Y015
 
 @_typing.final
+class GetStatisticsRequest(_message.Message):
+    """Asks what is known of the streams of a group."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    WINDOW_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the group, `groups/{group}`."""
+    @_builtins.property
+    def window(self) -> _duration_pb2.Duration:
+        """Length of the window that the statistics are of, up to the group's retention, which is the default. It is rounded up
+        to whole panes, a 60th of the retention or the group's own.
+        """
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        window: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["window", b"window"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "window", b"window"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStatisticsRequest: _TypeAlias = GetStatisticsRequest  # noqa: Y015
+
+@_typing.final
+class GroupStatistics(_message.Message):
+    """What is known of the streams of a group in the newest window, over the shards that have published. All is estimated;
+    errors are standard errors, in the unit of what they belong to.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    WINDOW_START_FIELD_NUMBER: _builtins.int
+    WINDOW_END_FIELD_NUMBER: _builtins.int
+    KNOWN_FROM_US_FIELD_NUMBER: _builtins.int
+    SAMPLED_SHARE_FIELD_NUMBER: _builtins.int
+    SAMPLED_OBJECTS_FIELD_NUMBER: _builtins.int
+    STREAMS_FIELD_NUMBER: _builtins.int
+    PAIRS_FIELD_NUMBER: _builtins.int
+    PUBLISH_TIME_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
+    SILENT_SHARDS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Name of the group, `groups/{group}`."""
+    generation: _builtins.int
+    """Generation of the group."""
+    window_start: _builtins.int
+    """Begin of the window, in microseconds of event time."""
+    window_end: _builtins.int
+    """End of the window, in microseconds of event time: just above the newest row."""
+    known_from_us: _builtins.int
+    """No row before this event time was seen; a window that begins earlier is not full yet. In microseconds."""
+    sampled_share: _builtins.float
+    """Which share of the group's objects is sampled, 0 to 1: co-appearance, lags and values rest on these."""
+    sampled_objects: _builtins.int
+    """How many objects that is."""
+    source: _builtins.str
+    """Who made them: `service`, or the name of a job."""
+    @_builtins.property
+    def streams(self) -> _containers.RepeatedCompositeFieldContainer[Global___StreamStatistics]:
+        """The streams, in the group's order."""
+
+    @_builtins.property
+    def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___PairStatistics]:
+        """Every ordered pair of two streams."""
+
+    @_builtins.property
+    def publish_time(self) -> _timestamp_pb2.Timestamp:
+        """When the oldest of the publications was written."""
+
+    @_builtins.property
+    def silent_shards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Shards that have published nothing: their objects are missing."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        generation: _builtins.int = ...,
+        window_start: _builtins.int = ...,
+        window_end: _builtins.int = ...,
+        known_from_us: _builtins.int = ...,
+        sampled_share: _builtins.float = ...,
+        sampled_objects: _builtins.int = ...,
+        streams: _abc.Iterable[Global___StreamStatistics] | None = ...,
+        pairs: _abc.Iterable[Global___PairStatistics] | None = ...,
+        publish_time: _timestamp_pb2.Timestamp | None = ...,
+        source: _builtins.str = ...,
+        silent_shards: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["publish_time", b"publish_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "known_from_us", b"known_from_us", "name", b"name", "pairs", b"pairs", "publish_time", b"publish_time", "sampled_objects", b"sampled_objects", "sampled_share", b"sampled_share", "silent_shards", b"silent_shards", "source", b"source", "streams", b"streams", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GroupStatistics: _TypeAlias = GroupStatistics  # noqa: Y015
+
+@_typing.final
+class Estimate(_message.Message):
+    """A number with its standard error."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    value: _builtins.float
+    """The number."""
+    error: _builtins.float
+    """Its standard error."""
+    def __init__(
+        self,
+        *,
+        value: _builtins.float = ...,
+        error: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Estimate: _TypeAlias = Estimate  # noqa: Y015
+
+@_typing.final
+class StreamStatistics(_message.Message):
+    """What is known of one stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STREAM_FIELD_NUMBER: _builtins.int
+    OBJECTS_FIELD_NUMBER: _builtins.int
+    SECOND_MOMENT_FIELD_NUMBER: _builtins.int
+    REPETITION_BOUND_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    OBSERVATIONS_FIELD_NUMBER: _builtins.int
+    stream: _builtins.str
+    """Name of the stream, `streams/{stream}`."""
+    repetition_bound: _builtins.float
+    """No object has more observations than this, to two standard errors; far off where there are many objects."""
+    observations: _builtins.int
+    """How many observations it has, which is counted and no estimate."""
+    @_builtins.property
+    def objects(self) -> Global___Estimate:
+        """How many objects it has."""
+
+    @_builtins.property
+    def second_moment(self) -> Global___Estimate:
+        """Sum over its objects of their squared numbers of observations."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttributeStatistics]:
+        """Its values."""
+
+    def __init__(
+        self,
+        *,
+        stream: _builtins.str = ...,
+        objects: Global___Estimate | None = ...,
+        second_moment: Global___Estimate | None = ...,
+        repetition_bound: _builtins.float = ...,
+        attributes: _abc.Iterable[Global___AttributeStatistics] | None = ...,
+        observations: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["objects", b"objects", "second_moment", b"second_moment"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "objects", b"objects", "observations", b"observations", "repetition_bound", b"repetition_bound", "second_moment", b"second_moment", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StreamStatistics: _TypeAlias = StreamStatistics  # noqa: Y015
+
+@_typing.final
+class AttributeStatistics(_message.Message):
+    """How the latest values of a stream's objects are spread."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTE_FIELD_NUMBER: _builtins.int
+    QUANTILES_FIELD_NUMBER: _builtins.int
+    attribute: _builtins.str
+    """Name of the attribute."""
+    @_builtins.property
+    def quantiles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Its quantiles at 0.05, 0.25, 0.5, 0.75 and 0.95; empty: too few objects are known."""
+
+    def __init__(
+        self,
+        *,
+        attribute: _builtins.str = ...,
+        quantiles: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "quantiles", b"quantiles"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AttributeStatistics: _TypeAlias = AttributeStatistics  # noqa: Y015
+
+@_typing.final
+class PairStatistics(_message.Message):
+    """What is known of two streams: the chance that an object of the one comes on the other, and how much later."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GIVEN_FIELD_NUMBER: _builtins.int
+    STREAM_FIELD_NUMBER: _builtins.int
+    APPEARANCE_FIELD_NUMBER: _builtins.int
+    OBJECTS_FIELD_NUMBER: _builtins.int
+    LAG_US_FIELD_NUMBER: _builtins.int
+    given: _builtins.str
+    """The stream that the object was seen on, `streams/{stream}`."""
+    stream: _builtins.str
+    """The stream on which it may come."""
+    objects: _builtins.int
+    """Number of sampled objects that tell so."""
+    @_builtins.property
+    def appearance(self) -> Global___Estimate:
+        """Share of the objects of `given` that come on `stream` too, 0 to 1; not set: too few objects are known."""
+
+    @_builtins.property
+    def lag_us(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Time on `stream` less time on `given`, in microseconds: quantiles at 0.05, 0.5 and 0.95; empty: too few objects."""
+
+    def __init__(
+        self,
+        *,
+        given: _builtins.str = ...,
+        stream: _builtins.str = ...,
+        appearance: Global___Estimate | None = ...,
+        objects: _builtins.int = ...,
+        lag_us: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["appearance", b"appearance"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["appearance", b"appearance", "given", b"given", "lag_us", b"lag_us", "objects", b"objects", "stream", b"stream"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PairStatistics: _TypeAlias = PairStatistics  # noqa: Y015
+
+@_typing.final
 class CreateQueryRequest(_message.Message):
     """Asks for a new query."""
 
@@ -918,6 +1169,7 @@ class QueryStatus(_message.Message):
     OBJECTS_FIELD_NUMBER: _builtins.int
     STATE_BYTES_FIELD_NUMBER: _builtins.int
     BROKEN_PROMISES_FIELD_NUMBER: _builtins.int
+    APPROXIMATION_FIELD_NUMBER: _builtins.int
     rows_in: _builtins.int
     """Rows that came in, of all streams of the group; not set: unknown."""
     rows_late: _builtins.int
@@ -954,6 +1206,10 @@ class QueryStatus(_message.Message):
     def last_result_time(self) -> _timestamp_pb2.Timestamp:
         """When the newest partial result was written; not set: never."""
 
+    @_builtins.property
+    def approximation(self) -> Global___Approximation:
+        """How well it does by its own measure; not set: it is exact."""
+
     def __init__(
         self,
         *,
@@ -970,10 +1226,11 @@ class QueryStatus(_message.Message):
         objects: _builtins.int = ...,
         state_bytes: _builtins.int = ...,
         broken_promises: _builtins.int = ...,
+        approximation: Global___Approximation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_last_result_time", b"_last_result_time", "_last_window_end", b"_last_window_end", "_rows_in", b"_rows_in", "last_result_time", b"last_result_time", "last_window_end", b"last_window_end", "rows_in", b"rows_in"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_last_result_time", b"_last_result_time", "_last_window_end", b"_last_window_end", "_rows_in", b"_rows_in", "approximation", b"approximation", "last_result_time", b"last_result_time", "last_window_end", b"last_window_end", "rows_in", b"rows_in"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_result_time", b"_last_result_time", "_last_window_end", b"_last_window_end", "_rows_in", b"_rows_in", "broken_promises", b"broken_promises", "evaluations", b"evaluations", "hot", b"hot", "last_result_time", b"last_result_time", "last_window_end", b"last_window_end", "objects", b"objects", "paused", b"paused", "rejected", b"rejected", "rows_in", b"rows_in", "rows_late", b"rows_late", "shards", b"shards", "silent_shards", b"silent_shards", "state_bytes", b"state_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_result_time", b"_last_result_time", "_last_window_end", b"_last_window_end", "_rows_in", b"_rows_in", "approximation", b"approximation", "broken_promises", b"broken_promises", "evaluations", b"evaluations", "hot", b"hot", "last_result_time", b"last_result_time", "last_window_end", b"last_window_end", "objects", b"objects", "paused", b"paused", "rejected", b"rejected", "rows_in", b"rows_in", "rows_late", b"rows_late", "shards", b"shards", "silent_shards", b"silent_shards", "state_bytes", b"state_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__last_result_time: _TypeAlias = _typing.Literal["last_result_time"]  # noqa: Y015
     _WhichOneofArgType__last_result_time: _TypeAlias = _typing.Literal["_last_result_time", b"_last_result_time"]  # noqa: Y015
@@ -989,6 +1246,63 @@ class QueryStatus(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rows_in) -> _WhichOneofReturnType__rows_in | None: ...
 
 Global___QueryStatus: _TypeAlias = QueryStatus  # noqa: Y015
+
+@_typing.final
+class Approximation(_message.Message):
+    """What an approximate query measured of itself, on objects sampled by hash whose exact scores are kept beside it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHOWN_FIELD_NUMBER: _builtins.int
+    DUE_FIELD_NUMBER: _builtins.int
+    RECALL_LOW_FIELD_NUMBER: _builtins.int
+    RECALL_HIGH_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    IS_OVER_BUDGET_FIELD_NUMBER: _builtins.int
+    UNKNOWN_FIELD_NUMBER: _builtins.int
+    shown: _builtins.int
+    """Those of the rows due that its results showed."""
+    due: _builtins.int
+    """Rows that exact results would have shown."""
+    recall_low: _builtins.float
+    """Between what bounds the share lies with a confidence of 95 %; not set: too few were due to tell."""
+    recall_high: _builtins.float
+    """The upper bound."""
+    error: _builtins.float
+    """Probability with which what is forgotten now may matter after all; not set: the algorithm knows none."""
+    is_over_budget: _builtins.bool
+    """Whether it forgets more than was allowed, to stay within its memory."""
+    unknown: _builtins.int
+    """Combinations of attributes of which too few objects were seen to expect anything of them."""
+    def __init__(
+        self,
+        *,
+        shown: _builtins.int = ...,
+        due: _builtins.int = ...,
+        recall_low: _builtins.float | None = ...,
+        recall_high: _builtins.float | None = ...,
+        error: _builtins.float | None = ...,
+        is_over_budget: _builtins.bool = ...,
+        unknown: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_recall_high", b"_recall_high", "_recall_low", b"_recall_low", "error", b"error", "recall_high", b"recall_high", "recall_low", b"recall_low"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_recall_high", b"_recall_high", "_recall_low", b"_recall_low", "due", b"due", "error", b"error", "is_over_budget", b"is_over_budget", "recall_high", b"recall_high", "recall_low", b"recall_low", "shown", b"shown", "unknown", b"unknown"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
+    _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015
+    _WhichOneofReturnType__recall_high: _TypeAlias = _typing.Literal["recall_high"]  # noqa: Y015
+    _WhichOneofArgType__recall_high: _TypeAlias = _typing.Literal["_recall_high", b"_recall_high"]  # noqa: Y015
+    _WhichOneofReturnType__recall_low: _TypeAlias = _typing.Literal["recall_low"]  # noqa: Y015
+    _WhichOneofArgType__recall_low: _TypeAlias = _typing.Literal["_recall_low", b"_recall_low"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error) -> _WhichOneofReturnType__error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recall_high) -> _WhichOneofReturnType__recall_high | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recall_low) -> _WhichOneofReturnType__recall_low | None: ...
+
+Global___Approximation: _TypeAlias = Approximation  # noqa: Y015
 
 @_typing.final
 class ShardStatus(_message.Message):

@@ -97,6 +97,11 @@ class ControlServiceStub:
                 request_serializer=skyband_dot_v1_dot_control__pb2.RegenerateGroupRequest.SerializeToString,
                 response_deserializer=skyband_dot_v1_dot_types__pb2.Group.FromString,
                 _registered_method=True)
+        self.GetStatistics = channel.unary_unary(
+                '/skyband.v1.ControlService/GetStatistics',
+                request_serializer=skyband_dot_v1_dot_control__pb2.GetStatisticsRequest.SerializeToString,
+                response_deserializer=skyband_dot_v1_dot_control__pb2.GroupStatistics.FromString,
+                _registered_method=True)
         self.CreateQuery = channel.unary_unary(
                 '/skyband.v1.ControlService/CreateQuery',
                 request_serializer=skyband_dot_v1_dot_control__pb2.CreateQueryRequest.SerializeToString,
@@ -232,6 +237,13 @@ class ControlServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetStatistics(self, request, context):
+        """Returns what is known of the streams of a group: how many objects, which come together, how far apart.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateQuery(self, request, context):
         """Adds a query to a group. Its plan is made now, and kept.
         """
@@ -357,6 +369,11 @@ def add_ControlServiceServicer_to_server(servicer, server):
                     servicer.RegenerateGroup,
                     request_deserializer=skyband_dot_v1_dot_control__pb2.RegenerateGroupRequest.FromString,
                     response_serializer=skyband_dot_v1_dot_types__pb2.Group.SerializeToString,
+            ),
+            'GetStatistics': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStatistics,
+                    request_deserializer=skyband_dot_v1_dot_control__pb2.GetStatisticsRequest.FromString,
+                    response_serializer=skyband_dot_v1_dot_control__pb2.GroupStatistics.SerializeToString,
             ),
             'CreateQuery': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateQuery,
@@ -729,6 +746,33 @@ class ControlService:
             '/skyband.v1.ControlService/RegenerateGroup',
             skyband_dot_v1_dot_control__pb2.RegenerateGroupRequest.SerializeToString,
             skyband_dot_v1_dot_types__pb2.Group.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStatistics(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/skyband.v1.ControlService/GetStatistics',
+            skyband_dot_v1_dot_control__pb2.GetStatisticsRequest.SerializeToString,
+            skyband_dot_v1_dot_control__pb2.GroupStatistics.FromString,
             options,
             channel_credentials,
             insecure,

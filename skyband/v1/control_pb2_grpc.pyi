@@ -72,6 +72,8 @@ class ControlServiceStub:
     """Removes a group; its queries must have been deleted, or go with it if forced."""
     RegenerateGroup: _grpc.UnaryUnaryMultiCallable[_control_pb2.RegenerateGroupRequest, _types_pb2.Group]
     """Begins a new generation of a group, which reads its sources anew."""
+    GetStatistics: _grpc.UnaryUnaryMultiCallable[_control_pb2.GetStatisticsRequest, _control_pb2.GroupStatistics]
+    """Returns what is known of the streams of a group: how many objects, which come together, how far apart."""
     CreateQuery: _grpc.UnaryUnaryMultiCallable[_control_pb2.CreateQueryRequest, _types_pb2.Query]
     """Adds a query to a group. Its plan is made now, and kept."""
     GetQuery: _grpc.UnaryUnaryMultiCallable[_control_pb2.GetQueryRequest, _types_pb2.Query]
@@ -120,6 +122,8 @@ class ControlServiceAsyncStub(ControlServiceStub):
     """Removes a group; its queries must have been deleted, or go with it if forced."""
     RegenerateGroup: _aio.UnaryUnaryMultiCallable[_control_pb2.RegenerateGroupRequest, _types_pb2.Group]  # type: ignore[assignment]
     """Begins a new generation of a group, which reads its sources anew."""
+    GetStatistics: _aio.UnaryUnaryMultiCallable[_control_pb2.GetStatisticsRequest, _control_pb2.GroupStatistics]  # type: ignore[assignment]
+    """Returns what is known of the streams of a group: how many objects, which come together, how far apart."""
     CreateQuery: _aio.UnaryUnaryMultiCallable[_control_pb2.CreateQueryRequest, _types_pb2.Query]  # type: ignore[assignment]
     """Adds a query to a group. Its plan is made now, and kept."""
     GetQuery: _aio.UnaryUnaryMultiCallable[_control_pb2.GetQueryRequest, _types_pb2.Query]  # type: ignore[assignment]
@@ -237,6 +241,14 @@ class ControlServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_types_pb2.Group, _abc.Awaitable[_types_pb2.Group]]:
         """Begins a new generation of a group, which reads its sources anew."""
+
+    @_abc_1.abstractmethod
+    def GetStatistics(
+        self,
+        request: _control_pb2.GetStatisticsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_control_pb2.GroupStatistics, _abc.Awaitable[_control_pb2.GroupStatistics]]:
+        """Returns what is known of the streams of a group: how many objects, which come together, how far apart."""
 
     @_abc_1.abstractmethod
     def CreateQuery(

@@ -1,7 +1,7 @@
 """Queries as messages; read, like streams, as plain documents (see stream_messages)."""
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from google.protobuf.descriptor import EnumDescriptor
 
@@ -20,6 +20,11 @@ from skyband.v1.times import duration, duration_us
 __all__ = ["read_query", "read_query_resource", "write_query", "write_query_resource"]
 
 _ALGORITHM = types_pb2.Algorithm.DESCRIPTOR
+_LIMITS: tuple[Literal["max_error", "target_precision", "memory_budget"], ...] = (
+    "max_error",
+    "target_precision",
+    "memory_budget",
+)
 _STATE = types_pb2.QueryState.DESCRIPTOR
 _CHOICES: dict[str, tuple[EnumDescriptor, type[StrEnum]]] = {
     "kind": (types_pb2.Kind.DESCRIPTOR, Kind),
@@ -41,6 +46,8 @@ def read_query(message: types_pb2.Query, path: str = "query") -> Query:
         if choice is not None:
             document[key] = choice.value
     document["window"] = _read_window(message.window, f"{path}.window")
+    document |= {key: getattr(message, key) for key in _LIMITS if message.HasField(key)}
+    document["candidates"] = message.candidates
     if message.require_all and message.require:
         raise DefinitionError(f"{path} has both require and require_all; keep one", field=f"{path}.require")
     if message.require_all:
@@ -86,6 +93,10 @@ def write_query(group: str, query: Query) -> types_pb2.Query:
         require=[stream_name(stream) for stream in query.require],
         require_all=query.require_all,
         algorithm=number(_ALGORITHM, query.algorithm),
+        max_error=query.max_error,
+        target_precision=query.target_precision,
+        memory_budget=query.memory_budget,
+        candidates=query.candidates,
     )
 
 

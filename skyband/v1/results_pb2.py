@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from skyband.v1 import types_pb2 as skyband_dot_v1_dot_types__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18skyband/v1/results.proto\x12\nskyband.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16skyband/v1/types.proto\"W\n\x10SubscribeRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x14\n\x0cresume_token\x18\x02 \x01(\t\x12\x1e\n\x04mode\x18\x03 \x01(\x0e\x32\x10.skyband.v1.Mode\"\xe6\x02\n\x11SubscribeResponse\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12\x18\n\x0b\x66rontier_us\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07skipped\x18\x04 \x01(\x03\x12$\n\x06header\x18\n \x01(\x0b\x32\x12.skyband.v1.HeaderH\x00\x12(\n\x08snapshot\x18\x0b \x01(\x0b\x32\x14.skyband.v1.SnapshotH\x00\x12\"\n\x05\x64\x65lta\x18\x0c \x01(\x0b\x32\x11.skyband.v1.DeltaH\x00\x12(\n\x08progress\x18\r \x01(\x0b\x32\x14.skyband.v1.ProgressH\x00\x12/\n\x0cstate_change\x18\x0e \x01(\x0b\x32\x17.skyband.v1.StateChangeH\x00\x42\t\n\x07messageB\x0e\n\x0c_frontier_us\"X\n\x06Header\x12\r\n\x05query\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\x1e\n\x04mode\x18\x04 \x01(\x0e\x32\x10.skyband.v1.Mode\".\n\x08Snapshot\x12\"\n\x06result\x18\x01 \x01(\x0b\x32\x12.skyband.v1.Result\"\xeb\x01\n\x05\x44\x65lta\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x14\n\x0cwindow_start\x18\x03 \x01(\x03\x12\x12\n\nwindow_end\x18\x04 \x01(\x03\x12&\n\x07\x65ntered\x18\x05 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12#\n\x04left\x18\x06 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12#\n\x05moved\x18\x07 \x03(\x0b\x32\x14.skyband.v1.MovedRow\x12\'\n\x08rescored\x18\x08 \x03(\x0b\x32\x15.skyband.v1.ResultRow\"@\n\x08MovedRow\x12\"\n\x03row\x18\x01 \x01(\x0b\x32\x15.skyband.v1.ResultRow\x12\x10\n\x08old_rank\x18\x02 \x01(\x05\"\n\n\x08Progress\"4\n\x0bStateChange\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.skyband.v1.QueryState\"I\n\x10GetResultRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x17\n\nwindow_end\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_window_end\"\xaf\x01\n\x06Result\x12\r\n\x05query\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x14\n\x0cwindow_start\x18\x04 \x01(\x03\x12\x12\n\nwindow_end\x18\x05 \x01(\x03\x12#\n\x04rows\x18\x06 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12\x18\n\x0b\x66rontier_us\x18\x07 \x01(\x03H\x00\x88\x01\x01\x42\x0e\n\x0c_frontier_us\"\xd7\x01\n\tResultRow\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\x11\n\tobject_id\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x39\n\nattributes\x18\x04 \x03(\x0b\x32%.skyband.v1.ResultRow.AttributesEntry\x12\x1a\n\revent_time_us\x18\x05 \x01(\x03H\x00\x88\x01\x01\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x10\n\x0e_event_time_us*B\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n\x0cMODE_CHANGES\x10\x01\x12\x12\n\x0eMODE_SNAPSHOTS\x10\x02\x32\x9b\x01\n\x0eResultsService\x12J\n\tSubscribe\x12\x1c.skyband.v1.SubscribeRequest\x1a\x1d.skyband.v1.SubscribeResponse0\x01\x12=\n\tGetResult\x12\x1c.skyband.v1.GetResultRequest\x1a\x12.skyband.v1.Resultb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18skyband/v1/results.proto\x12\nskyband.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x16skyband/v1/types.proto\"W\n\x10SubscribeRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x14\n\x0cresume_token\x18\x02 \x01(\t\x12\x1e\n\x04mode\x18\x03 \x01(\x0e\x32\x10.skyband.v1.Mode\"\xe6\x02\n\x11SubscribeResponse\x12\x14\n\x0cresume_token\x18\x01 \x01(\t\x12\x18\n\x0b\x66rontier_us\x18\x02 \x01(\x03H\x01\x88\x01\x01\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07skipped\x18\x04 \x01(\x03\x12$\n\x06header\x18\n \x01(\x0b\x32\x12.skyband.v1.HeaderH\x00\x12(\n\x08snapshot\x18\x0b \x01(\x0b\x32\x14.skyband.v1.SnapshotH\x00\x12\"\n\x05\x64\x65lta\x18\x0c \x01(\x0b\x32\x11.skyband.v1.DeltaH\x00\x12(\n\x08progress\x18\r \x01(\x0b\x32\x14.skyband.v1.ProgressH\x00\x12/\n\x0cstate_change\x18\x0e \x01(\x0b\x32\x17.skyband.v1.StateChangeH\x00\x42\t\n\x07messageB\x0e\n\x0c_frontier_us\"X\n\x06Header\x12\r\n\x05query\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x12\n\ngeneration\x18\x03 \x01(\x03\x12\x1e\n\x04mode\x18\x04 \x01(\x0e\x32\x10.skyband.v1.Mode\".\n\x08Snapshot\x12\"\n\x06result\x18\x01 \x01(\x0b\x32\x12.skyband.v1.Result\"\x96\x02\n\x05\x44\x65lta\x12\x0b\n\x03uid\x18\x01 \x01(\t\x12\x10\n\x08revision\x18\x02 \x01(\x03\x12\x14\n\x0cwindow_start\x18\x03 \x01(\x03\x12\x12\n\nwindow_end\x18\x04 \x01(\x03\x12&\n\x07\x65ntered\x18\x05 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12#\n\x04left\x18\x06 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12#\n\x05moved\x18\x07 \x03(\x0b\x32\x14.skyband.v1.MovedRow\x12\'\n\x08rescored\x18\x08 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12)\n\ncandidates\x18\t \x03(\x0b\x32\x15.skyband.v1.Candidate\"@\n\x08MovedRow\x12\"\n\x03row\x18\x01 \x01(\x0b\x32\x15.skyband.v1.ResultRow\x12\x10\n\x08old_rank\x18\x02 \x01(\x05\"\n\n\x08Progress\"4\n\x0bStateChange\x12%\n\x05state\x18\x01 \x01(\x0e\x32\x16.skyband.v1.QueryState\"I\n\x10GetResultRequest\x12\r\n\x05query\x18\x01 \x01(\t\x12\x17\n\nwindow_end\x18\x02 \x01(\x03H\x00\x88\x01\x01\x42\r\n\x0b_window_end\"\xda\x01\n\x06Result\x12\r\n\x05query\x18\x01 \x01(\t\x12\x0b\n\x03uid\x18\x02 \x01(\t\x12\x10\n\x08revision\x18\x03 \x01(\x03\x12\x14\n\x0cwindow_start\x18\x04 \x01(\x03\x12\x12\n\nwindow_end\x18\x05 \x01(\x03\x12#\n\x04rows\x18\x06 \x03(\x0b\x32\x15.skyband.v1.ResultRow\x12\x18\n\x0b\x66rontier_us\x18\x07 \x01(\x03H\x00\x88\x01\x01\x12)\n\ncandidates\x18\x08 \x03(\x0b\x32\x15.skyband.v1.CandidateB\x0e\n\x0c_frontier_us\"\xa7\x02\n\tResultRow\x12\x0c\n\x04rank\x18\x01 \x01(\x05\x12\x11\n\tobject_id\x18\x02 \x01(\t\x12\r\n\x05score\x18\x03 \x01(\x01\x12\x39\n\nattributes\x18\x04 \x03(\x0b\x32%.skyband.v1.ResultRow.AttributesEntry\x12\x1a\n\revent_time_us\x18\x05 \x01(\x03H\x00\x88\x01\x01\x12\x17\n\nbest_score\x18\x06 \x01(\x01H\x01\x88\x01\x01\x12\x17\n\nsafe_until\x18\x07 \x01(\x03H\x02\x88\x01\x01\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x10\n\x0e_event_time_usB\r\n\x0b_best_scoreB\r\n\x0b_safe_until\"\x82\x01\n\tCandidate\x12\x11\n\tobject_id\x18\x01 \x01(\t\x12\x12\n\x05score\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12\x17\n\nbest_score\x18\x03 \x01(\x01H\x01\x88\x01\x01\x12\r\n\x05lacks\x18\x04 \x03(\t\x12\r\n\x05until\x18\x05 \x01(\x03\x42\x08\n\x06_scoreB\r\n\x0b_best_score*B\n\x04Mode\x12\x14\n\x10MODE_UNSPECIFIED\x10\x00\x12\x10\n\x0cMODE_CHANGES\x10\x01\x12\x12\n\x0eMODE_SNAPSHOTS\x10\x02\x32\x9b\x01\n\x0eResultsService\x12J\n\tSubscribe\x12\x1c.skyband.v1.SubscribeRequest\x1a\x1d.skyband.v1.SubscribeResponse0\x01\x12=\n\tGetResult\x12\x1c.skyband.v1.GetResultRequest\x1a\x12.skyband.v1.Resultb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,8 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_RESULTROW_ATTRIBUTESENTRY']._loaded_options = None
   _globals['_RESULTROW_ATTRIBUTESENTRY']._serialized_options = b'8\001'
-  _globals['_MODE']._serialized_start=1525
-  _globals['_MODE']._serialized_end=1591
+  _globals['_MODE']._serialized_start=1824
+  _globals['_MODE']._serialized_end=1890
   _globals['_SUBSCRIBEREQUEST']._serialized_start=96
   _globals['_SUBSCRIBEREQUEST']._serialized_end=183
   _globals['_SUBSCRIBERESPONSE']._serialized_start=186
@@ -46,21 +46,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SNAPSHOT']._serialized_start=636
   _globals['_SNAPSHOT']._serialized_end=682
   _globals['_DELTA']._serialized_start=685
-  _globals['_DELTA']._serialized_end=920
-  _globals['_MOVEDROW']._serialized_start=922
-  _globals['_MOVEDROW']._serialized_end=986
-  _globals['_PROGRESS']._serialized_start=988
-  _globals['_PROGRESS']._serialized_end=998
-  _globals['_STATECHANGE']._serialized_start=1000
-  _globals['_STATECHANGE']._serialized_end=1052
-  _globals['_GETRESULTREQUEST']._serialized_start=1054
-  _globals['_GETRESULTREQUEST']._serialized_end=1127
-  _globals['_RESULT']._serialized_start=1130
-  _globals['_RESULT']._serialized_end=1305
-  _globals['_RESULTROW']._serialized_start=1308
-  _globals['_RESULTROW']._serialized_end=1523
-  _globals['_RESULTROW_ATTRIBUTESENTRY']._serialized_start=1456
-  _globals['_RESULTROW_ATTRIBUTESENTRY']._serialized_end=1505
-  _globals['_RESULTSSERVICE']._serialized_start=1594
-  _globals['_RESULTSSERVICE']._serialized_end=1749
+  _globals['_DELTA']._serialized_end=963
+  _globals['_MOVEDROW']._serialized_start=965
+  _globals['_MOVEDROW']._serialized_end=1029
+  _globals['_PROGRESS']._serialized_start=1031
+  _globals['_PROGRESS']._serialized_end=1041
+  _globals['_STATECHANGE']._serialized_start=1043
+  _globals['_STATECHANGE']._serialized_end=1095
+  _globals['_GETRESULTREQUEST']._serialized_start=1097
+  _globals['_GETRESULTREQUEST']._serialized_end=1170
+  _globals['_RESULT']._serialized_start=1173
+  _globals['_RESULT']._serialized_end=1391
+  _globals['_RESULTROW']._serialized_start=1394
+  _globals['_RESULTROW']._serialized_end=1689
+  _globals['_RESULTROW_ATTRIBUTESENTRY']._serialized_start=1592
+  _globals['_RESULTROW_ATTRIBUTESENTRY']._serialized_end=1641
+  _globals['_CANDIDATE']._serialized_start=1692
+  _globals['_CANDIDATE']._serialized_end=1822
+  _globals['_RESULTSSERVICE']._serialized_start=1893
+  _globals['_RESULTSSERVICE']._serialized_end=2048
 # @@protoc_insertion_point(module_scope)

@@ -225,6 +225,7 @@ class Delta(_message.Message):
     LEFT_FIELD_NUMBER: _builtins.int
     MOVED_FIELD_NUMBER: _builtins.int
     RESCORED_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
     uid: _builtins.str
     """Uid of the query."""
     revision: _builtins.int
@@ -247,7 +248,11 @@ class Delta(_message.Message):
 
     @_builtins.property
     def rescored(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResultRow]:
-        """Rows of the same rank that have another score or other attributes."""
+        """Rows of the same rank that have another score or other attributes, or are safe for longer or shorter."""
+
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """All objects outside that could still come in, as they are now."""
 
     def __init__(
         self,
@@ -260,10 +265,11 @@ class Delta(_message.Message):
         left: _abc.Iterable[Global___ResultRow] | None = ...,
         moved: _abc.Iterable[Global___MovedRow] | None = ...,
         rescored: _abc.Iterable[Global___ResultRow] | None = ...,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["entered", b"entered", "left", b"left", "moved", b"moved", "rescored", b"rescored", "revision", b"revision", "uid", b"uid", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["candidates", b"candidates", "entered", b"entered", "left", b"left", "moved", b"moved", "rescored", b"rescored", "revision", b"revision", "uid", b"uid", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -377,6 +383,7 @@ class Result(_message.Message):
     WINDOW_END_FIELD_NUMBER: _builtins.int
     ROWS_FIELD_NUMBER: _builtins.int
     FRONTIER_US_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
     query: _builtins.str
     """Id of the query in its group."""
     uid: _builtins.str
@@ -393,6 +400,10 @@ class Result(_message.Message):
     def rows(self) -> _containers.RepeatedCompositeFieldContainer[Global___ResultRow]:
         """The ranking, by rank."""
 
+    @_builtins.property
+    def candidates(self) -> _containers.RepeatedCompositeFieldContainer[Global___Candidate]:
+        """Objects outside that could still come in, what could reach most first: as many as the query asks for."""
+
     def __init__(
         self,
         *,
@@ -403,10 +414,11 @@ class Result(_message.Message):
         window_end: _builtins.int = ...,
         rows: _abc.Iterable[Global___ResultRow] | None = ...,
         frontier_us: _builtins.int | None = ...,
+        candidates: _abc.Iterable[Global___Candidate] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_frontier_us", b"_frontier_us", "frontier_us", b"frontier_us"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frontier_us", b"_frontier_us", "frontier_us", b"frontier_us", "query", b"query", "revision", b"revision", "rows", b"rows", "uid", b"uid", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_frontier_us", b"_frontier_us", "candidates", b"candidates", "frontier_us", b"frontier_us", "query", b"query", "revision", b"revision", "rows", b"rows", "uid", b"uid", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__frontier_us: _TypeAlias = _typing.Literal["frontier_us"]  # noqa: Y015
     _WhichOneofArgType__frontier_us: _TypeAlias = _typing.Literal["_frontier_us", b"_frontier_us"]  # noqa: Y015
@@ -445,6 +457,8 @@ class ResultRow(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     EVENT_TIME_US_FIELD_NUMBER: _builtins.int
+    BEST_SCORE_FIELD_NUMBER: _builtins.int
+    SAFE_UNTIL_FIELD_NUMBER: _builtins.int
     rank: _builtins.int
     """Rank, from 1."""
     object_id: _builtins.str
@@ -453,6 +467,12 @@ class ResultRow(_message.Message):
     """Its score."""
     event_time_us: _builtins.int
     """Event time in microseconds, where each record is an object."""
+    best_score: _builtins.float
+    """What it could reach while all that is known of it counts; not set: unbounded, or unknown."""
+    safe_until: _builtins.int
+    """Last window end up to which no object known now can take its place, in the unit of the window's end; not set: some
+    could, or the query does not ask for candidates.
+    """
     @_builtins.property
     def attributes(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Its attributes, by name; one that was not observed in the window is left out."""
@@ -465,13 +485,71 @@ class ResultRow(_message.Message):
         score: _builtins.float = ...,
         attributes: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         event_time_us: _builtins.int | None = ...,
+        best_score: _builtins.float | None = ...,
+        safe_until: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_event_time_us", b"_event_time_us", "event_time_us", b"event_time_us"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_best_score", b"_best_score", "_event_time_us", b"_event_time_us", "_safe_until", b"_safe_until", "best_score", b"best_score", "event_time_us", b"event_time_us", "safe_until", b"safe_until"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_event_time_us", b"_event_time_us", "attributes", b"attributes", "event_time_us", b"event_time_us", "object_id", b"object_id", "rank", b"rank", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_score", b"_best_score", "_event_time_us", b"_event_time_us", "_safe_until", b"_safe_until", "attributes", b"attributes", "best_score", b"best_score", "event_time_us", b"event_time_us", "object_id", b"object_id", "rank", b"rank", "safe_until", b"safe_until", "score", b"score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__best_score: _TypeAlias = _typing.Literal["best_score"]  # noqa: Y015
+    _WhichOneofArgType__best_score: _TypeAlias = _typing.Literal["_best_score", b"_best_score"]  # noqa: Y015
     _WhichOneofReturnType__event_time_us: _TypeAlias = _typing.Literal["event_time_us"]  # noqa: Y015
     _WhichOneofArgType__event_time_us: _TypeAlias = _typing.Literal["_event_time_us", b"_event_time_us"]  # noqa: Y015
+    _WhichOneofReturnType__safe_until: _TypeAlias = _typing.Literal["safe_until"]  # noqa: Y015
+    _WhichOneofArgType__safe_until: _TypeAlias = _typing.Literal["_safe_until", b"_safe_until"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__best_score) -> _WhichOneofReturnType__best_score | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__event_time_us) -> _WhichOneofReturnType__event_time_us | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__safe_until) -> _WhichOneofReturnType__safe_until | None: ...
 
 Global___ResultRow: _TypeAlias = ResultRow  # noqa: Y015
+
+@_typing.final
+class Candidate(_message.Message):
+    """An object outside a ranking that could still come into it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OBJECT_ID_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    BEST_SCORE_FIELD_NUMBER: _builtins.int
+    LACKS_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    object_id: _builtins.str
+    """Id of the object."""
+    score: _builtins.float
+    """Its score now; not set: it is not eligible now."""
+    best_score: _builtins.float
+    """What it could reach; not set: unbounded, or unknown."""
+    until: _builtins.int
+    """Last window end at which all that it has now still counts, in the unit of the window's end."""
+    @_builtins.property
+    def lacks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the attributes that were not seen of it in the window."""
+
+    def __init__(
+        self,
+        *,
+        object_id: _builtins.str = ...,
+        score: _builtins.float | None = ...,
+        best_score: _builtins.float | None = ...,
+        lacks: _abc.Iterable[_builtins.str] | None = ...,
+        until: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_best_score", b"_best_score", "_score", b"_score", "best_score", b"best_score", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_best_score", b"_best_score", "_score", b"_score", "best_score", b"best_score", "lacks", b"lacks", "object_id", b"object_id", "score", b"score", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__best_score: _TypeAlias = _typing.Literal["best_score"]  # noqa: Y015
+    _WhichOneofArgType__best_score: _TypeAlias = _typing.Literal["_best_score", b"_best_score"]  # noqa: Y015
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__best_score) -> _WhichOneofReturnType__best_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___Candidate: _TypeAlias = Candidate  # noqa: Y015

@@ -1,5 +1,6 @@
 """How a query is doing, as messages."""
 
+from skyband.model.approximation import Approximation
 from skyband.model.duration import MIN_TIME_US
 from skyband.model.resources import stream_name
 from skyband.model.status import Holder, QueryStatus, ShardStatus
@@ -27,6 +28,7 @@ def write_status(status: QueryStatus) -> control_pb2.QueryStatus:
         objects=status.objects,
         state_bytes=status.state_bytes,
         broken_promises=status.broken_promises,
+        approximation=None if status.approximation is None else _write_approximation(status.approximation),
     )
 
 
@@ -47,6 +49,30 @@ def read_status(message: control_pb2.QueryStatus) -> QueryStatus:
         objects=message.objects,
         state_bytes=message.state_bytes,
         broken_promises=message.broken_promises,
+        approximation=_read_approximation(message.approximation) if message.HasField("approximation") else None,
+    )
+
+
+def _write_approximation(found: Approximation) -> control_pb2.Approximation:
+    low, high = found.interval() or (None, None)
+    return control_pb2.Approximation(
+        shown=found.shown,
+        due=found.due,
+        recall_low=low,
+        recall_high=high,
+        error=found.error,
+        is_over_budget=found.is_over_budget,
+        unknown=found.unknown,
+    )
+
+
+def _read_approximation(message: control_pb2.Approximation) -> Approximation:
+    return Approximation(
+        shown=message.shown,
+        due=message.due,
+        error=message.error if message.HasField("error") else None,
+        is_over_budget=message.is_over_budget,
+        unknown=message.unknown,
     )
 
 

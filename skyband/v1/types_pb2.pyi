@@ -298,6 +298,16 @@ class _AlgorithmEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Algorithm.V
     """Every object in rank order; always possible."""
     ALGORITHM_SKYBAND: _Algorithm.ValueType  # 4
     """Only those that can still come into the ranking; needs objects that are seen once."""
+    ALGORITHM_SLA: _Algorithm.ValueType  # 5
+    """One sorted list for each attribute beside the window, and the Threshold Algorithm over them; needs directions."""
+    ALGORITHM_EAA: _Algorithm.ValueType  # 6
+    """Exact without the window: forgets what can no longer come into the ranking. Steady attributes with bounds."""
+    ALGORITHM_EAA_RELAXED: _Algorithm.ValueType  # 7
+    """The same, in columns and swept now and then."""
+    ALGORITHM_EAA_EXPECTED: _Algorithm.ValueType  # 8
+    """Approximate: an attribute that was not seen counts what is to be expected of it."""
+    ALGORITHM_EAA_TAIL: _Algorithm.ValueType  # 9
+    """Approximate: forgets what comes into the ranking with less than a given probability."""
 
 class Algorithm(_Algorithm, metaclass=_AlgorithmEnumTypeWrapper):
     """How a ranking is kept up to date; all of these give the same results."""
@@ -312,6 +322,16 @@ ALGORITHM_VIEW: Algorithm.ValueType  # 3
 """Every object in rank order; always possible."""
 ALGORITHM_SKYBAND: Algorithm.ValueType  # 4
 """Only those that can still come into the ranking; needs objects that are seen once."""
+ALGORITHM_SLA: Algorithm.ValueType  # 5
+"""One sorted list for each attribute beside the window, and the Threshold Algorithm over them; needs directions."""
+ALGORITHM_EAA: Algorithm.ValueType  # 6
+"""Exact without the window: forgets what can no longer come into the ranking. Steady attributes with bounds."""
+ALGORITHM_EAA_RELAXED: Algorithm.ValueType  # 7
+"""The same, in columns and swept now and then."""
+ALGORITHM_EAA_EXPECTED: Algorithm.ValueType  # 8
+"""Approximate: an attribute that was not seen counts what is to be expected of it."""
+ALGORITHM_EAA_TAIL: Algorithm.ValueType  # 9
+"""Approximate: forgets what comes into the ranking with less than a given probability."""
 Global___Algorithm: _TypeAlias = Algorithm  # noqa: Y015
 
 class _QueryState:
@@ -842,6 +862,10 @@ class Query(_message.Message):
     REQUIRE_FIELD_NUMBER: _builtins.int
     REQUIRE_ALL_FIELD_NUMBER: _builtins.int
     ALGORITHM_FIELD_NUMBER: _builtins.int
+    MAX_ERROR_FIELD_NUMBER: _builtins.int
+    TARGET_PRECISION_FIELD_NUMBER: _builtins.int
+    MEMORY_BUDGET_FIELD_NUMBER: _builtins.int
+    CANDIDATES_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
     name: _builtins.str
@@ -864,6 +888,16 @@ class Query(_message.Message):
     """Whether an object must have an observation in every stream of the group; `require` is then left out."""
     algorithm: Global___Algorithm.ValueType
     """How the ranking is kept up to date. Default: the planner chooses."""
+    max_error: _builtins.float
+    """Probability, 0 to 0.5, with which an object that was forgotten may belong to a result after all. It, or one of the
+    next two, lets the planner choose an algorithm that forgets. Default: nothing is missed.
+    """
+    target_precision: _builtins.float
+    """Share of the exact result, 0.5 to below 1, that an approximate answer is steered to show."""
+    memory_budget: _builtins.int
+    """Bytes of state for each shard. Beyond it, more is forgotten, and `describe` says so."""
+    candidates: _builtins.int
+    """How many objects outside each result are told that could still come into it, up to 1,000."""
     state: Global___QueryState.ValueType
     """Output only. Where the query is in its life."""
     @_builtins.property
@@ -903,14 +937,29 @@ class Query(_message.Message):
         require: _abc.Iterable[_builtins.str] | None = ...,
         require_all: _builtins.bool = ...,
         algorithm: Global___Algorithm.ValueType = ...,
+        max_error: _builtins.float | None = ...,
+        target_precision: _builtins.float | None = ...,
+        memory_budget: _builtins.int | None = ...,
+        candidates: _builtins.int = ...,
         state: Global___QueryState.ValueType = ...,
         plan: Global___Plan | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "plan", b"plan", "update_time", b"update_time", "window", b"window"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_error", b"_max_error", "_memory_budget", b"_memory_budget", "_target_precision", b"_target_precision", "create_time", b"create_time", "max_error", b"max_error", "memory_budget", b"memory_budget", "plan", b"plan", "target_precision", b"target_precision", "update_time", b"update_time", "window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm", b"algorithm", "create_time", b"create_time", "etag", b"etag", "k", b"k", "kind", b"kind", "name", b"name", "order", b"order", "plan", b"plan", "require", b"require", "require_all", b"require_all", "revision", b"revision", "score", b"score", "state", b"state", "uid", b"uid", "update_time", b"update_time", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_error", b"_max_error", "_memory_budget", b"_memory_budget", "_target_precision", b"_target_precision", "algorithm", b"algorithm", "candidates", b"candidates", "create_time", b"create_time", "etag", b"etag", "k", b"k", "kind", b"kind", "max_error", b"max_error", "memory_budget", b"memory_budget", "name", b"name", "order", b"order", "plan", b"plan", "require", b"require", "require_all", b"require_all", "revision", b"revision", "score", b"score", "state", b"state", "target_precision", b"target_precision", "uid", b"uid", "update_time", b"update_time", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__max_error: _TypeAlias = _typing.Literal["max_error"]  # noqa: Y015
+    _WhichOneofArgType__max_error: _TypeAlias = _typing.Literal["_max_error", b"_max_error"]  # noqa: Y015
+    _WhichOneofReturnType__memory_budget: _TypeAlias = _typing.Literal["memory_budget"]  # noqa: Y015
+    _WhichOneofArgType__memory_budget: _TypeAlias = _typing.Literal["_memory_budget", b"_memory_budget"]  # noqa: Y015
+    _WhichOneofReturnType__target_precision: _TypeAlias = _typing.Literal["target_precision"]  # noqa: Y015
+    _WhichOneofArgType__target_precision: _TypeAlias = _typing.Literal["_target_precision", b"_target_precision"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_error) -> _WhichOneofReturnType__max_error | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__memory_budget) -> _WhichOneofReturnType__memory_budget | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__target_precision) -> _WhichOneofReturnType__target_precision | None: ...
 
 Global___Query: _TypeAlias = Query  # noqa: Y015
 

@@ -91,6 +91,10 @@ def test_produce_hands_on_what_was_given(call: Call, ran: Ran) -> None:
         *("--group", "g", "--generate", "--rate", "0.0", "--rows", "5", "--objects", "2", "--seed", "0"),
         *("--begin", "2026-07-01"),
     ]
+    manner = ["--skew", "1.0", "--values", "zipf", "--correlation", "0.5", "--bursts", "10.0"]
+    manner += ["--drift", "1h", "--cycle", "1d"]
+    call("produce", "--group", "g", "--generate", *manner)
+    assert ran.words[1:] == ["--group", "g", "--generate", *manner]
 
 
 def test_dead_letters_and_doctor_hand_on_what_was_given(call: Call, ran: Ran) -> None:
@@ -110,6 +114,7 @@ def test_dead_letters_and_doctor_hand_on_what_was_given(call: Call, ran: Ran) ->
         ("produce --group g", "say which rows: those of --input FILE…, or made up with --generate; one of both"),
         ("produce --group g --generate --input a.csv", "say which rows"),
         ("produce --group g --input a.csv --rows 5", "--rows 5: is for --generate; leave it away"),
+        ("produce --group g --input a.csv --bursts 5", "--bursts 5.0: is for --generate; leave it away"),
         ("doctor kafka", "kafka: is no part of Skyband; parts are align, engine, fanout, control"),
         ("doctor -o xml", "-o xml: no such format; use table or json"),
         ("dead-letters tail -n -1", "--number"),

@@ -168,6 +168,17 @@ def test_check_compares_every_evaluation(call: Call, examples: Path) -> None:
     assert "checked   12 evaluations against brute force: all equal" in answer.err
 
 
+def test_check_refuses_what_may_miss_rows(call: Call, definitions: Path, rows: Path) -> None:
+    words = ("--definitions", definitions, "--input", rows, "--algorithm", "eaa-tail")
+    refused = call("replay", *words, "--check")
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err == (
+        "--check: compares exact results, and query 'hottest' is answered by eaa-tail, which may miss rows; without "
+        "--check the replay tells what share of them it shows\n"
+    )
+    assert "recall    hottest: unknown yet: " in call("replay", *words).err
+
+
 def test_check_leaves_out_rows_that_are_rejected(call: Call, definitions: Path, tmp_path: Path) -> None:
     bad = ['{"stream": "temperature"', {**ROWS[0], "object_id": ""}, {**ROWS[0], "value": 500}]
     mixed = written(tmp_path / "mixed.jsonl", ROWS[0], *bad, *ROWS[1:])
@@ -203,7 +214,7 @@ def test_check_fails_at_the_first_difference(
     [
         (["--shards", 0], "--shards 0: shards must be 1 to 4096"),
         (["--batch-rows", 0], "--batch-rows 0: must be at least 1"),
-        (["--algorithm", "fast"], "--algorithm fast: no such algorithm; use auto, two-tier, view or skyband"),
+        (["--algorithm", "fast"], "--algorithm fast: no such algorithm; use auto, two-tier, view, skyband, "),
         (["--algorithm", "skyband"], "--algorithm skyband: query 'hottest' cannot use skyband"),
         (["-o", "xml"], "-o xml: no such format; use table or json"),
         (["-o", "table", "--output", "x.jsonl"], "--output x.jsonl: a table is for the screen"),

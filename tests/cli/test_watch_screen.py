@@ -13,7 +13,7 @@ from skyband.client import Update
 from skyband.model.plan import Plan
 from skyband.model.query import Algorithm, Query, QueryState, Window
 from skyband.model.resources import QueryResource, Stamp
-from skyband.model.result import Change, Delta, ResultRow
+from skyband.model.result import Candidate, Change, Delta, ResultRow
 
 GOLDEN = Path(__file__).parent / "golden" / "watch_frames.txt"
 S = 1_000_000
@@ -83,8 +83,22 @@ SECOND = update(
 )
 
 
-def board(clock: Clock, k: int = 3) -> WatchBoard:
-    return WatchBoard(resource(k), ["temperature", "vibration"], clock)
+RISING = update(
+    0,
+    ResultRow(1, "m1", 85.0, {"temperature": 100.0, "vibration": 5.0}, None, 85.0),
+    ResultRow(2, "m2", 42.5, {"temperature": 60.714285}, None, 72.5),
+    ResultRow(3, "m3", 41.0, {"vibration": 3.0}),
+    is_snapshot=True,
+    candidates=(
+        Candidate("press-3", None, None, ("temperature", "vibration"), NOON + 30 * S),
+        Candidate("press-4", 30.0, 100.0, ("temperature",), NOON + 40 * S),
+        Candidate("press-5", 39.0, 41.5, (), NOON + 20 * S),
+    ),
+)
+
+
+def board(clock: Clock, k: int = 3, candidates: int = 0) -> WatchBoard:
+    return WatchBoard(resource(k), ["temperature", "vibration"], clock, candidates=candidates)
 
 
 def frame(made: WatchBoard, now_s: float, width: int = 100, height: int = 30) -> str:
@@ -119,6 +133,10 @@ def frames() -> dict[str, str]:
     long = board(clock, k=20)
     long.take(update(0, *(row(rank, f"m{rank}", 100.0 - rank) for rank in range(1, 21)), is_snapshot=True))
     found["on a low one"] = frame(long, 1, height=12)
+    rising = board(clock, candidates=2)
+    rising.take(RISING)
+    found["some could rise, and others come in"] = frame(rising, 1)
+    found["on a low one, with fewer of these"] = frame(rising, 1, height=10)
     return found
 
 

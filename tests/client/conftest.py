@@ -8,8 +8,12 @@ from services.control.servicer import ControlServicer
 from services.fanout.servicer import ResultsServicer
 from skyband.client import Client
 from skyband.control.stage import ControlStage
-from skyband.model.resources import SourceStart
+from skyband.model.published_statistics import PublishedStatistics
+from skyband.model.resources import GroupResource, SourceStart
 from skyband.model.stream import Stream
+from skyband.sketch.merged import merged_statistics
+from skyband.sketch.publication import Publication, newest_publications
+from skyband.sketch.stage import SketchStage, SketchTopics, SketchTuning
 from skyband.v1 import control_pb2_grpc, results_pb2_grpc
 from skyband.v1.begin import Begin
 from tests.services.fanout.conftest import Factory
@@ -24,6 +28,7 @@ class Deployment(Factory):
     def __init__(self, *, apart: bool = False) -> None:
         super().__init__()
         self.begins: list[Begin] = []
+        self.published: list[Publication] = []
         self.failures: list[Exception] = []
         self._lock = Lock()
         results = ResultsServicer(self.source)
@@ -33,7 +38,7 @@ class Deployment(Factory):
         if apart:
             self.servers.append(Server(*register))
             results_address, register = self.servers[0].address, []
-        self._control = ControlServicer(self.call, self.resolve, results_address)
+        self._control = ControlServicer(self.call, self.resolve, results_address, self.statistics_of)
         self._register: list[Callable[[Any], None]] = [
             lambda server: control_pb2_grpc.add_ControlServiceServicer_to_server(self._control, server),
             *register,
@@ -51,6 +56,20 @@ class Deployment(Factory):
     def resolve(self, streams: Sequence[Stream], begin: Begin) -> tuple[SourceStart, ...]:
         self.begins.append(begin)
         return tuple(SourceStart(stream.name, 0, 7) for stream in streams)
+
+    def sketch(self) -> None:
+        """Publish statistics of what was fed."""
+        log, group = self.pipeline.engine._log, self.pipeline.group
+        log.create_topic("statistics", 1)
+        topics = SketchTopics(aligned="aligned.factory.1")
+        tuning = SketchTuning(publish_every_us=0)
+        stage = SketchStage(log, group, 1, {}, topics, clock=self.clock, tuning=tuning, shards=(0,))
+        while stage.step():
+            pass
+        self.published = list(newest_publications(log, "statistics", "factory", 1, (0,)).values())
+
+    def statistics_of(self, resource: GroupResource, window_us: int | None) -> PublishedStatistics:
+        return merged_statistics(resource.group, resource.generation, self.published, window_us)
 
     def stop(self) -> None:
         self.server.stop()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from skyband.client.updates import Follower
 from skyband.model.deltas import deltas
 from skyband.model.query import QueryState
-from skyband.model.result import Result
+from skyband.model.result import Candidate, Result
 from skyband.v1 import results_pb2 as pb
 from skyband.v1 import types_pb2
 from skyband.v1.messages import write_delta, write_result
@@ -32,11 +32,12 @@ def test_a_snapshot_and_deltas_show_each_result(results: list[Result]) -> None:
     first = follower.take(whole(results[0]))
     assert first is not None
     assert first.rows == first.entered == results[0].rows
+    assert first.candidates == results[0].candidates
     for number, (old, new) in enumerate(pairwise(results)):
         message = pb.SubscribeResponse(resume_token=str(number), delta=write_delta(new, deltas(old, new)))
         update = follower.take(message)
         assert update is not None
-        assert (update.rows, update.window_end) == (new.rows, new.window_end)
+        assert (update.rows, update.window_end, update.candidates) == (new.rows, new.window_end, new.candidates)
         assert follower.token == str(number)
 
 
@@ -56,11 +57,13 @@ def test_progress_shows_the_result_that_still_holds_and_nothing_before_the_first
     progress = pb.SubscribeResponse(resume_token="p", frontier_us=7, progress=pb.Progress())
     assert follower.take(progress) is None
     assert follower.token == "p"
-    shown = follower.take(whole(Result("q", "u", 0, 1, ())))
+    candidate = Candidate("a", None, 7.0, ("x",), 5)
+    shown = follower.take(whole(Result("q", "u", 0, 1, (), candidates=(candidate,))))
     update = follower.take(progress)
     assert shown is not None
     assert update is not None
     assert (update.is_progress, update.rows, update.window_end, update.frontier_us) == (True, shown.rows, 1, 7)
+    assert update.candidates == shown.candidates == (candidate,)
 
 
 def test_a_query_is_active_again_when_a_new_stream_says_nothing_else() -> None:

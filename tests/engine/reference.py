@@ -31,6 +31,11 @@ class Asked:
             self.shown = False
         self.turns = [turn for turn in self.turns if turn[0] < first] + [(first, is_active, k)]
 
+    def begin_later(self, first: int, latest: int) -> None:
+        """Take the turn at `first` for one at `latest`, before which there is nothing, if nothing has overtaken it."""
+        turns = [(latest if at == first and is_active else at, is_active, k) for at, is_active, k in self.turns]
+        self.turns = sorted(turns, key=lambda turn: turn[0])
+
     def at(self, end: int) -> int | None:
         """Return k at a window end, None if it is not evaluated there."""
         place = bisect_right(self.turns, end, key=lambda turn: turn[0])

@@ -62,7 +62,10 @@ class QueriesComeAndGo(RuleBasedStateMachine):
     @rule(data=st.data(), k=st.sampled_from((1, 2, 5, 1_000)))
     def change_k(self, data: st.DataObject, k: int) -> None:
         name = data.draw(st.sampled_from(sorted(self.states)))
-        self.put(replace(self.reference.asked[name].query, k=k), self.states[name][1])
+        query = self.reference.asked[name].query
+        if query.algorithm.forgets:
+            k = min(k, query.k)  # what a larger one needs is forgotten
+        self.put(replace(query, k=k), self.states[name][1])
 
     @precondition(lambda self: self.states)
     @rule(data=st.data(), state=st.sampled_from((QueryState.PAUSED, QueryState.ACTIVE, QueryState.DELETED)))
@@ -134,9 +137,29 @@ class QueriesComeAndGo(RuleBasedStateMachine):
         told = [(a.uid, a.revision, a.first_us) for a in self.pipeline.activated]
         self.pipeline.activated.clear()
         if told:
+            self.begin_later(told)
             assert sorted(told) == sorted(self.promised * self.group.shards)
             self.promised.clear()
         self.applied = sum(row.release < self.frontier for row in self.accepted)
+
+    def begin_later(self, told: list[tuple[str, int, int]]) -> None:
+        """Where a window reaches back beyond what a ranking has seen, let the query begin when the last shard says.
+
+        That is by a window and a slide at most, and only while, or since, some query forgets.
+        """
+        for place, (name, revision, first) in enumerate(self.promised):
+            says = [at for uid, its, at in told if (uid, its) == (name, revision)]
+            latest = max(says, default=first)
+            if latest == first:
+                continue
+            query = self.reference.asked[name].query
+            assert any(asked.query.algorithm.forgets for asked in self.reference.asked.values())
+            assert len(says) == self.group.shards
+            seen = max((row.event for row in self.accepted), default=0) + self.group.pane_us
+            assert query.window.in_rows or latest <= seen + query.window.size + query.window.slide
+            self.reference.asked[name].begin_later(first, latest)
+            self.promised[place] = (name, revision, latest)
+            told[:] = [(uid, its, latest if (uid, its) == (name, revision) else at) for uid, its, at in told]
 
     def covered(self, slide: int) -> int:
         """Return up to where the window ends of a slide are shown."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skyband.engine import shard as shard_module
+from skyband.engine import rankings
 from skyband.errors import CoverageGapError
 from skyband.model.duration import FIRST_EVENT_US, LAST_EVENT_US, MAX_TIME_US, MIN_TIME_US
 from skyband.model.group import Group
@@ -162,7 +162,7 @@ def test_views_of_more_objects_than_they_have_room_for_are_right() -> None:
 def test_all_rankings_take_in_the_shared_changes_before_they_are_forgotten(
     kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shard_module, "_CHANGES_KEPT", kept)
+    monkeypatch.setattr(rankings, "_CHANGES_KEPT", kept)
     for seed in (286, 313, 7):
         group, queries, rows = seeded(seed, 120)
         choose = Seeded(seed)
@@ -171,7 +171,7 @@ def test_all_rankings_take_in_the_shared_changes_before_they_are_forgotten(
 
 
 def test_the_list_of_changes_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_module, "_CHANGES_KEPT", 50)
+    monkeypatch.setattr(rankings, "_CHANGES_KEPT", 50)
     for queries in ([], [ask("q", 8, 1), ask("r", 8, 1_000_000)]):
         group = group_of(panes=8, retention_rows=8)
         pipeline = PurePipeline(group, [(0, 0)])
@@ -180,7 +180,7 @@ def test_the_list_of_changes_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         for first in range(0, 2_000, 20):
             pipeline.add((0, 0), [Row("a", time, (1.0,)) for time in range(first, first + 20)], first)
             pipeline.flush()
-        for store in pipeline.shards[0]._stores.values():
+        for store in pipeline.shards[0]._rankings.stores.values():
             assert len(store.changes) < 100
 
 

@@ -22,7 +22,7 @@ CASES = [
         "factory.yaml",
         but(("    k: 10", "    k: 10\n    colour: red")),
         DefinitionError,
-        "factory.yaml:11:5: query 'hottest' has no key 'colour'; keys are name, kind, k, score, order, window, require, algorithm\n"
+        "factory.yaml:11:5: query 'hottest' has no key 'colour'; keys are name, kind, k, score, order, window, require, algorithm, max_error, target_precision, memory_budget, candidates\n"
         "    colour: red\n"
         "    ^^^^^^",
     ),

@@ -76,7 +76,7 @@ class Written:
         return ends
 
     def _take(self, value: bytes, stored_ms: int) -> None:
-        assert value[0] == 1, "not version 1 of the schema"
+        assert value[0] == 2, "not version 2 of the schema"
         found: Any = fastavro.schemaless_reader(io.BytesIO(value[1:]), _SCHEMA, None)
         rows = tuple(
             (r["rank"], r["object_id"], r["score"], tuple(sorted(r["attributes"].items())), r["event_time"])

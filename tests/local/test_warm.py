@@ -63,7 +63,7 @@ def test_every_step_runs() -> None:
     for name, run in warm.steps():
         run()
         names.append(name)
-    assert len(names) == len(set(names)) == 7
+    assert len(names) == len(set(names)) == 10
 
 
 @pytest.mark.slow
@@ -79,7 +79,7 @@ def test_nothing_is_left_to_compile(tmp_path: Path) -> None:
 
     warmed = python("-m", "skyband.local.warm")
     assert warmed.stdout == ""
-    assert warmed.stderr.count("\n") == 8
+    assert warmed.stderr.count("\n") == 11
     known = compiled()
     kernels = set(python("-c", NAMES_OF_KERNELS).stdout.split())
     # What is inlined into others may be compiled with them, or on its own: numba decides.

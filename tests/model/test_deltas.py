@@ -78,3 +78,11 @@ def test_all_kinds_of_change_in_one_step() -> None:
 
 def test_from_nothing_everything_has_entered() -> None:
     assert [delta.change for delta in deltas(None, ranked(("a", 1.0), ("b", 0.5)))] == [Change.ENTERED] * 2
+
+
+def test_a_row_that_could_reach_something_else_or_is_safe_for_another_time_is_rescored() -> None:
+    old = Result("q", "u", 0, 10, (ResultRow(1, "a", 9.0, {}, None, 12.0, 40), ResultRow(2, "b", 8.0, {}, None, 9.0)))
+    rows = ResultRow(1, "a", 9.0, {}, None, 12.0, None), ResultRow(2, "b", 8.0, {}, None, None)
+    new = Result("q", "u", 5, 15, rows)
+    assert deltas(old, new) == [Delta(Change.RESCORED, row, row.rank) for row in rows]
+    assert apply_deltas(old.rows, deltas(old, new)) == rows

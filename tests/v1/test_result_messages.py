@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from skyband.model.deltas import apply_deltas, deltas
 from skyband.model.result import Result
 from skyband.v1 import results_pb2 as pb
-from skyband.v1.messages import read_deltas, read_result, write_delta, write_result
+from skyband.v1.messages import read_candidates, read_deltas, read_result, write_delta, write_result
 from tests.v1 import values
 
 
@@ -21,6 +21,7 @@ def test_deltas_come_back_from_their_message_in_their_order(old: Result, new: Re
     found = deltas(old, new)
     message = pb.Delta.FromString(write_delta(new, found).SerializeToString())
     assert read_deltas(message) == tuple(found)
+    assert read_candidates(message) == new.candidates
     assert (message.uid, message.window_start, message.window_end) == (new.uid, new.window_start, new.window_end)
 
 

@@ -6,7 +6,7 @@ from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
 from skyband.model.plan import Plan
 from skyband.model.query import Algorithm, Order, Query, QueryState, Window
 from skyband.model.resources import GroupResource, GroupSpec, QueryResource, SourceStart, Stamp, StreamResource
-from skyband.model.result import Result, ResultRow
+from skyband.model.result import Candidate, Result, ResultRow
 from skyband.model.status import Holder, QueryStatus, ShardStatus
 from skyband.model.stream import (
     Aggregate,
@@ -159,6 +159,16 @@ rows = st.builds(
     score=numbers,
     attributes=st.dictionaries(names, numbers, max_size=3),
     event_time_us=st.none() | event_times,
+    best_score=st.none() | numbers,
+    safe_until=st.none() | event_times,
+)
+candidates = st.builds(
+    Candidate,
+    object_id=texts,
+    score=st.none() | numbers,
+    best_score=st.none() | numbers,
+    lacks=st.lists(names, max_size=3).map(tuple),
+    until=event_times,
 )
 results = st.builds(
     Result,
@@ -169,6 +179,7 @@ results = st.builds(
     rows=st.lists(rows, max_size=4).map(tuple),
     frontier_us=st.none() | event_times,
     revision=st.integers(0, 2**40),
+    candidates=st.lists(candidates, max_size=3).map(tuple),
 )
 
 counts = st.integers(0, 2**50)

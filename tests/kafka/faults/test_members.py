@@ -31,7 +31,7 @@ def cluster(kafka: EmbeddedKafka, tmp_path_factory: pytest.TempPathFactory) -> I
     folder: Path = tmp_path_factory.mktemp("members")
     with Cluster(kafka.bootstrap, folder) as cluster:
         # One after the other: two that find no compiled kernels would both compile them.
-        cluster.start("control", "align-1", "engine-1", "fanout-1")
+        cluster.start("control", "align-1", "engine-1", "sketch-1", "fanout-1")
         yield cluster
 
 
@@ -75,18 +75,18 @@ def test_members_that_join_and_leave_while_data_flows_change_no_result(cluster: 
     cluster.check()
 
 
-def test_any_service_may_be_killed_at_any_moment_five_times_in_a_run(cluster: Cluster) -> None:
+def test_any_service_may_be_killed_at_any_moment_six_times_in_a_run(cluster: Cluster) -> None:
     scenario, uids, written = begin(cluster, "kills", 3)
     chance = random.Random(20)
     # Any, but of each kind at least one: which, in which order, and after how many more rows is chance.
-    names = [chance.choice(cluster.of(kind)).name for kind in ("align", "engine", "fanout", "control")]
+    names = [chance.choice(cluster.of(kind)).name for kind in ("align", "engine", "sketch", "fanout", "control")]
     names.append(chance.choice(sorted(cluster.services)))
     chance.shuffle(names)
     with Feed(cluster.bootstrap, scenario.records(), RATE, allowed=300) as feed:
         # Something is to be lost, or to come twice.
         written.wait_for_some(uids, 50)
         for number, name in enumerate(names):
-            moment = feed.written + chance.randrange(20, 100)
+            moment = feed.written + chance.randrange(20, 80)
             feed.allow(moment + 60)
             written_so_far(feed, moment)
             cluster[name].wait_ready()

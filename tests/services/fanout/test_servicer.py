@@ -333,4 +333,7 @@ def test_messages_read_well_as_json(factory: Factory, stub: ResultsServiceStub) 
     factory.feed(1.5, a=2)
     result = stub.GetResult(pb.GetResultRequest(query=HOTTEST))
     document = json.loads(MessageToJson(result, preserving_proto_field_name=True))
-    assert document["rows"] == [{"rank": 1, "object_id": "a", "score": 1.0, "attributes": {"heat": 1.0}}]
+    attributes = {"heat": 1.0}
+    assert document["rows"] == [
+        {"rank": 1, "object_id": "a", "score": 1.0, "attributes": attributes, "best_score": 100.0}
+    ]

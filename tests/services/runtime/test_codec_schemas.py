@@ -13,16 +13,23 @@ from fastavro.schema import fingerprint, to_parsing_canonical_form
 from services.runtime.codec_schemas import SCHEMAS, VersionedSchema
 from services.runtime.codecs import VALUES, Codecs
 from skyband.errors import LogError
-from skyband.model.result import Result, ResultRow
+from skyband.model.result import Candidate, Result, ResultRow
 
 RESULT = Result(
     query="hottest",
     uid="u-1",
     window_start=1_760_000_000_000_000,
     window_end=1_760_000_060_000_000,
-    rows=(ResultRow(1, "sensor-7", 81.25, {"temperature": 90.5}, 1_760_000_030_000_000), ResultRow(2, "ü", 0.1, {})),
+    rows=(
+        ResultRow(1, "sensor-7", 81.25, {"temperature": 90.5}, 1_760_000_030_000_000, 95.5, 1_760_000_090_000_000),
+        ResultRow(2, "ü", 0.1, {}),
+    ),
     frontier_us=1_760_000_061_000_000,
     revision=2,
+    candidates=(
+        Candidate("sensor-8", None, 90.0, ("vibration",), 1_760_000_080_000_000),
+        Candidate("sensor-9", 0.05, None, (), 1_760_000_080_000_000),
+    ),
 )
 
 # Of every version that was ever written. A line is added for a new version, and none ever changes.
@@ -33,8 +40,12 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("dead_letter", 1): "71fd4c4ba82597a3",
     ("mark", 1): "c8bece483785f6c5",
     ("partial", 1): "c07e5ebbc453b7d6",
+    ("partial", 2): "03a268a4292e675f",
     ("progress", 1): "ce2c622dcb3f82d0",
+    ("progress", 2): "cc1e1de42a6973c5",
     ("result", 1): "ec2a8593f8f2cd13",
+    ("result", 2): "dde1ff2fb15fb219",
+    ("statistics", 1): "1a44e640b08984d0",
 }
 
 
@@ -123,25 +134,40 @@ def folder(tmp_path: Path) -> Path:
     shutil.copytree(SCHEMAS, tmp_path, dirs_exist_ok=True)
     schema = load("result")
     older = {**schema, "fields": [field for field in schema["fields"] if field["name"] != "revision"]}
+    version = schema["version"]
     (tmp_path / "old").mkdir(exist_ok=True)
-    (tmp_path / "old" / "result.1.avsc").write_text(json.dumps(older))
-    (tmp_path / "result.avsc").write_text(json.dumps({**schema, "version": 2}))
+    (tmp_path / "old" / f"result.{version}.avsc").write_text(json.dumps(older))
+    (tmp_path / "result.avsc").write_text(json.dumps({**schema, "version": version + 1}))
     return tmp_path
 
 
 def test_an_older_version_is_read_with_defaults(folder: Path) -> None:
-    older = fastavro.parse_schema(json.loads((folder / "old" / "result.1.avsc").read_text()))
+    version = load("result")["version"]
+    older = fastavro.parse_schema(json.loads((folder / "old" / f"result.{version}.avsc").read_text()))
     stream = BytesIO()
     record = {"query": "q", "uid": "u", "window_start": 0, "window_end": 5, "rows": [], "frontier_us": 6}
     fastavro.schemaless_writer(stream, older, record)
     codecs = Codecs(folder)
-    assert codecs.decode("results", b"\1" + stream.getvalue()) == Result("q", "u", 0, 5, (), 6, revision=0)
+    written = bytes([version]) + stream.getvalue()
+    assert codecs.decode("results", written) == Result("q", "u", 0, 5, (), 6, revision=0)
     assert codecs.decode("results", codecs.encode("results", RESULT)) == RESULT
+
+
+def test_results_written_before_there_were_candidates_are_read() -> None:
+    older = fastavro.parse_schema(json.loads((SCHEMAS / "old" / "result.1.avsc").read_text()))
+    row = {"rank": 1, "object_id": "a", "score": 2.5, "attributes": {"x": 1.0}, "event_time": None}
+    record = {"query": "q", "uid": "u", "revision": 3, "window_start": 0, "window_end": 5, "rows": [row]}
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, older, {**record, "frontier_us": None})
+    found = Codecs().decode("results", b"\1" + stream.getvalue())
+    assert found == Result("q", "u", 0, 5, (ResultRow(1, "a", 2.5, {"x": 1.0}),), None, 3)
 
 
 def test_an_older_reader_refuses_a_newer_version_in_words(folder: Path) -> None:
     newer = Codecs(folder).encode("results", RESULT)
-    with pytest.raises(LogError, match="version 2 of schema result, this release reads 1 to 1; run the release that"):
+    known = load("result")["version"]
+    words = f"version {known + 1} of schema result, this release reads 1 to {known}; run the release that"
+    with pytest.raises(LogError, match=words):
         Codecs().decode("results", newer)
 
 

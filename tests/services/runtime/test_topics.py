@@ -89,6 +89,7 @@ def test_marks_have_as_many_partitions_as_partials() -> None:
         "marks": 3,
         "checkpoints": 4,
         "dead-letters": 4,
+        "statistics": 4,
     }
 
 

@@ -13,11 +13,12 @@ from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord, Section
 from skyband.fanout.activation import Activation, Mark, MergeCheckpoint, ShardProgress
 from skyband.model.catalog import QueryChange
 from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
-from skyband.model.partials import Activated, Evaluation, MergeProgress, PartialBatch, Progress
+from skyband.model.partials import Activated, Contender, Evaluation, MergeProgress, PartialBatch, Progress
 from skyband.model.query import Algorithm, Order, Query, QueryState, Window
-from skyband.model.result import Result, ResultRow
+from skyband.model.result import Candidate, Result, ResultRow
 from skyband.model.source_rows import DeadLetter, Reason
 from skyband.model.status import Holder, QueryReport, ShardReport, SourceReport
+from skyband.sketch.publication import Publication
 from tests.engine.pure_pipeline import PurePipeline, planned
 from tests.workloads import seeded, source_rows
 
@@ -61,8 +62,16 @@ places = st.fixed_dictionaries({"group": names, "generation": counts, "shard": c
 checkpoints = st.builds(lambda state, place: {**state, **place}, documents, places)
 
 result_rows = st.builds(
-    ResultRow, counts, texts, numbers, st.dictionaries(names, numbers, max_size=3), st.none() | times
+    ResultRow,
+    counts,
+    texts,
+    numbers,
+    st.dictionaries(names, numbers, max_size=3),
+    st.none() | times,
+    st.none() | numbers,
+    st.none() | times,
 )
+candidates = st.builds(Candidate, texts, st.none() | numbers, st.none() | numbers, tuples_of(names), times)
 results = st.builds(
     Result,
     query=names,
@@ -72,6 +81,7 @@ results = st.builds(
     rows=tuples_of(result_rows),
     frontier_us=st.none() | times,
     revision=counts,
+    candidates=tuples_of(candidates),
 )
 letters = st.builds(
     DeadLetter,
@@ -154,6 +164,22 @@ source_reports = st.builds(
     reader=texts,
 )
 
+publications = st.builds(
+    Publication,
+    group=names,
+    generation=counts,
+    shard=counts,
+    aligned_offset=offsets,
+    next_offsets=tuples_of(st.tuples(st.integers(-1, 63), counts, offsets)),
+    newest_us=times,
+    from_us=times,
+    to_us=times,
+    source=texts,
+    published_us=times,
+    observations=st.binary(max_size=40),
+    sketch=st.binary(max_size=40),
+)
+
 
 @st.composite
 def id_columns(draw: st.DrawFn, rows: int) -> tuple[Any, Any]:
@@ -213,12 +239,15 @@ def aligned_batches(draw: st.DrawFn) -> AlignedBatch:
 @st.composite
 def partial_batches(draw: st.DrawFn) -> PartialBatch:
     rows, attribute_names = draw(st.integers(0, 5)), draw(tuples_of(names))
+    lacks = tuples_of(st.integers(0, len(attribute_names) - 1)) if attribute_names else st.just(())
+    contenders = tuples_of(st.builds(Contender, texts, st.none() | numbers, st.none() | numbers, lacks, times))
     ranking = draw(st.lists(st.integers(0, rows - 1), max_size=8)) if rows else []
     ends = st.integers(0, len(ranking))
     evaluations = []
     for _ in range(draw(st.integers(0, 3))):
         start, stop = sorted((draw(ends), draw(ends)))
-        evaluations.append(Evaluation(draw(texts), draw(counts), draw(counts), draw(times), draw(times), start, stop))
+        told = draw(texts), draw(counts), draw(counts), draw(times), draw(times), start, stop
+        evaluations.append(Evaluation(*told, contenders=draw(contenders)))
     id_bytes, id_ends = draw(id_columns(rows))
     shape = (rows, len(attribute_names))
     cells = st.lists(numbers, min_size=shape[0] * shape[1], max_size=shape[0] * shape[1])
@@ -240,6 +269,7 @@ def partial_batches(draw: st.DrawFn) -> PartialBatch:
         sequence=np.array(draw(longs), np.int64) if by_row else np.zeros(rows, np.int64),
         attributes=np.array(draw(cells), np.float64).reshape(shape),
         present=np.array(draw(flags), np.bool_).reshape(shape),
+        best=np.array(draw(st.lists(st.floats(), min_size=rows, max_size=rows)), np.float64),
     )
 
 
@@ -253,6 +283,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "partials": partial_batches() | progress | activated,
     "progress": shard_reports | source_reports | merge_progress,
     "results": results,
+    "statistics": publications,
 }
 
 

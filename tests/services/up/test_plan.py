@@ -14,7 +14,7 @@ ADDRESSES = Addresses("127.0.0.1:9092", "127.0.0.1:50051", "127.0.0.1:50052")
 
 def test_each_service_knows_kafka_and_has_a_name_of_its_own_in_groups() -> None:
     programs = service_programs(ADDRESSES)
-    assert {program.name for program in programs} == {"align", "engine", "fanout", "control"}
+    assert {program.name for program in programs} == {"align", "sketch", "engine", "fanout", "control"}
     assert all(program.environment["SKYBAND_KAFKA_BOOTSTRAP"] == ADDRESSES.kafka for program in programs)
     assert all(program.command[-1] == f"services.{program.name}" for program in programs)
     assert all(program.serves for program in programs)

@@ -1,0 +1,1 @@
+"""The process of sketch: aligned topics in, statistics out."""

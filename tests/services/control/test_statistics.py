@@ -1,0 +1,83 @@
+"""What control knows of what was published, and how it answers."""
+
+import grpc
+import pytest
+from google.protobuf.duration_pb2 import Duration
+
+from services.control.servicer import ControlServicer
+from services.control.statistics import PublicationReader
+from skyband.model.resources import GroupResource
+from skyband.sketch.merged import merged_statistics
+from skyband.v1 import control_pb2 as pb
+from skyband.v1 import control_pb2_grpc
+from skyband.v1.control_pb2_grpc import ControlServiceStub
+from tests.services.control.conftest import Control
+from tests.services.control.requests import FACTORY, create_factory
+from tests.services.serving import Server, refused
+from tests.services.sketch.test_sweep import Place
+
+
+@pytest.fixture
+def place() -> Place:
+    return Place()
+
+
+def keys(reader: PublicationReader) -> set[tuple[str, int, int]]:
+    while reader.poll(0.0):
+        pass
+    return set(reader.publications)
+
+
+def test_the_newest_generation_of_each_group_is_known(place: Place) -> None:
+    for generation in (1, 2):
+        for shard in (0, 1):
+            place.publish("g", generation, shard)
+    place.publish("other", 1)
+    reader = PublicationReader(place.log)
+    assert not reader.is_current
+    assert keys(reader) == {("g", 2, 0), ("g", 2, 1), ("other", 1, 0)}
+    assert reader.is_current
+    place.publish("g", 1)
+    assert ("g", 1, 0) not in keys(reader)
+
+
+def test_what_is_removed_is_forgotten(place: Place) -> None:
+    place.publish("g", 1)
+    reader = PublicationReader(place.log)
+    assert keys(reader) == {("g", 1, 0)}
+    for partition in (0, 1):
+        place.producer.send("statistics", partition, None, key=b"g/1/0")
+    assert keys(reader) == set()
+
+
+def test_nothing_published_is_not_found_in_words(stub: ControlServiceStub) -> None:
+    create_factory(stub)
+    with refused() as found:
+        stub.GetStatistics(pb.GetStatisticsRequest(name=FACTORY))
+    assert (found.code, found.reason) == (grpc.StatusCode.NOT_FOUND, "NOT_FOUND")
+    assert "the sketch service publishes every 5 s" in found.message
+    with refused() as found:
+        stub.GetStatistics(pb.GetStatisticsRequest(name="groups/none"))
+    assert found.code is grpc.StatusCode.NOT_FOUND
+
+
+def test_the_window_is_passed_on_and_its_field_is_named_when_it_is_wrong(control: Control) -> None:
+    asked: list[tuple[str, int | None]] = []
+
+    def statistics_of(resource: GroupResource, window_us: int | None) -> object:
+        asked.append((resource.group.name, window_us))
+        return merged_statistics(resource.group, resource.generation, (), window_us)
+
+    servicer = ControlServicer(control.call, control.resolve, "", statistics_of)  # type: ignore[arg-type]
+    server = Server(lambda s: control_pb2_grpc.add_ControlServiceServicer_to_server(servicer, s))
+    with grpc.insecure_channel(server.address) as channel:
+        stub = control_pb2_grpc.ControlServiceStub(channel)
+        create_factory(stub)
+        for window in (Duration(seconds=5), None):
+            with refused():
+                stub.GetStatistics(pb.GetStatisticsRequest(name=FACTORY, window=window))
+        with refused() as found:
+            stub.GetStatistics(pb.GetStatisticsRequest(name=FACTORY, window=Duration(seconds=-5)))
+    server.stop()
+    assert asked == [("factory", 5_000_000), ("factory", None)]
+    assert found.violations[0][0] == "window"
