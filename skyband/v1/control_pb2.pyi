@@ -1260,6 +1260,7 @@ class Approximation(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     IS_OVER_BUDGET_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
+    OBJECTS_FIELD_NUMBER: _builtins.int
     shown: _builtins.int
     """Those of the rows due that its results showed."""
     due: _builtins.int
@@ -1274,6 +1275,8 @@ class Approximation(_message.Message):
     """Whether it forgets more than was allowed, to stay within its memory."""
     unknown: _builtins.int
     """Combinations of attributes of which too few objects were seen to expect anything of them."""
+    objects: _builtins.int
+    """Objects that the rows due are of; one that is due again after it was not counts as another."""
     def __init__(
         self,
         *,
@@ -1284,10 +1287,11 @@ class Approximation(_message.Message):
         error: _builtins.float | None = ...,
         is_over_budget: _builtins.bool = ...,
         unknown: _builtins.int = ...,
+        objects: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_recall_high", b"_recall_high", "_recall_low", b"_recall_low", "error", b"error", "recall_high", b"recall_high", "recall_low", b"recall_low"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_recall_high", b"_recall_high", "_recall_low", b"_recall_low", "due", b"due", "error", b"error", "is_over_budget", b"is_over_budget", "recall_high", b"recall_high", "recall_low", b"recall_low", "shown", b"shown", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error", b"_error", "_recall_high", b"_recall_high", "_recall_low", b"_recall_low", "due", b"due", "error", b"error", "is_over_budget", b"is_over_budget", "objects", b"objects", "recall_high", b"recall_high", "recall_low", b"recall_low", "shown", b"shown", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__error: _TypeAlias = _typing.Literal["error"]  # noqa: Y015
     _WhichOneofArgType__error: _TypeAlias = _typing.Literal["_error", b"_error"]  # noqa: Y015

@@ -63,6 +63,7 @@ def _write_approximation(found: Approximation) -> control_pb2.Approximation:
         error=found.error,
         is_over_budget=found.is_over_budget,
         unknown=found.unknown,
+        objects=found.objects,
     )
 
 
@@ -73,6 +74,7 @@ def _read_approximation(message: control_pb2.Approximation) -> Approximation:
         error=message.error if message.HasField("error") else None,
         is_over_budget=message.is_over_budget,
         unknown=message.unknown,
+        objects=message.objects,
     )
 
 

@@ -44,7 +44,7 @@ class ForeseeingRanking(EaaRelaxed):
         self._forced_error = 0.0
         self._renewed_at: int | None = None
         self._steered_at: int | None = None
-        self._recent = Recall(0, 0)
+        self._recent = Recall(0, 0, 0)
 
     @property
     def epsilon(self) -> float:
@@ -70,8 +70,11 @@ class ForeseeingRanking(EaaRelaxed):
     @property
     def approximation(self) -> Approximation | None:
         """What it measured of itself over all evaluations, and how it forgets now."""
+        shown, due, objects = self._own.total
         return Approximation(
-            *self._own.total,
+            shown,
+            due,
+            objects=objects,
             error=None if self.kind == EXPECTED else self.epsilon,
             is_over_budget=self.over_budget,
             unknown=self.unknown_patterns,
@@ -97,7 +100,7 @@ class ForeseeingRanking(EaaRelaxed):
         k = int(ks[0])
         shown = self._set.sweep(k)
         counted = self._own.compare(self.objects, shown, min(k, self._set.k), end - size)
-        self._recent = Recall(self._recent.shown + counted.shown, self._recent.due + counted.due)
+        self._recent = Recall(*(a + b for a, b in zip(self._recent, counted, strict=True)))
         return shown.as_ranked()
 
     def _renew(self, end: int) -> None:
@@ -132,7 +135,7 @@ class ForeseeingRanking(EaaRelaxed):
             self._asked_error = max(_LEAST_ERROR, self._asked_error / _STEERED_DOWN)
         elif missed < (1.0 - target) / 2:
             self._asked_error = min(_MOST_ERROR, max(_LEAST_ERROR, self._asked_error) * _STEERED_UP)
-        self._recent = Recall(0, 0)
+        self._recent = Recall(0, 0, 0)
 
     def _keep_to_budget(self) -> None:
         budget = self._options.memory_budget

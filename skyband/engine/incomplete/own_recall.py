@@ -28,10 +28,14 @@ _MOST_OBJECTS = 2_000
 
 
 class Recall(NamedTuple):
-    """Of `due` rows that a result should have shown, `shown` were."""
+    """Of `due` rows that results should have shown, `shown` were; they are of `objects` objects.
+
+    One that is due again after it was not counts as another.
+    """
 
     shown: int
     due: int
+    objects: int
 
 
 class OwnRecall:
@@ -42,7 +46,9 @@ class OwnRecall:
         self._in_rows = ask.tick_us == 0
         self._set = InstanceSet(ask._replace(tick_us=ask.tick_us or 1), stack_size, 0)
         self._limit = SHARE_MASK + 1
-        self.total = Recall(0, 0)
+        self._due_at = np.zeros(self._set.objects.capacity, np.int64)
+        self._evaluations = 1
+        self.total = Recall(0, 0, 0)
 
     @property
     def objects(self) -> int:
@@ -82,7 +88,12 @@ class OwnRecall:
         """
         self._set.pass_to(low)
         self._set.sweep()
-        found, due = count_due(
+        if len(self._due_at) < self._set.objects.capacity:
+            grown = np.zeros(self._set.objects.capacity, np.int64)
+            grown[: len(self._due_at)] = self._due_at
+            self._due_at = grown
+        self._evaluations += 1
+        counted = count_due(
             tuple(self._set.objects.arrays),
             tuple(self._set.instances),
             self._set.counts,
@@ -90,9 +101,12 @@ class OwnRecall:
             np.sort(shown.slot),
             int(shown.slot[-1]) if len(shown.slot) == k else -1,
             float(shown.rank[-1]) if len(shown.slot) == k else -np.inf,
+            self._due_at,
+            self._evaluations,
         )
-        self.total = Recall(self.total.shown + int(found), self.total.due + int(due))
-        return Recall(int(found), int(due))
+        recall = Recall(*map(int, counted))
+        self.total = Recall(*(a + b for a, b in zip(self.total, recall, strict=True)))
+        return recall
 
     def _check(self) -> None:
         self._set._check()
@@ -139,13 +153,16 @@ def count_due(
     shown: Indexes,
     last: int,
     rank: float,
-) -> tuple[int, int]:
-    """Return how many of the due are shown, and how many are due.
+    due_at: Ints,
+    evaluation: int,
+) -> tuple[int, int, int]:
+    """Return how many of the due are shown, how many are due, and how many of these were not at the last evaluation.
 
     `shown`: slots of the other table, ascending; `last`, `rank`: slot and rank score of the k-th row, or -1 and -inf.
+    `due_at`: when each slot was due last.
     """
     objects, others, instances = ObjectArrays(*object_arrays), ObjectArrays(*shown_arrays), Instances(*held)
-    found = due = 0
+    found = due = begun = 0
     for at in range(counts[START], counts[PLACES]):
         current = instances.scores[at, CURRENT]
         if instances.tick[at] == DEAD or instances.links[at, OLDER] >= 0 or current < rank or current == -np.inf:
@@ -161,9 +178,10 @@ def count_due(
                 low = middle + 1
             else:
                 high = middle
-        if other >= 0 and low < len(shown) and shown[low] == other:
-            found += 1
+        is_shown = other >= 0 and low < len(shown) and shown[low] == other
+        if is_shown or last < 0 or current > rank or _wins_tie(objects, slot, others, last):
+            found += is_shown
             due += 1
-        elif last < 0 or current > rank or _wins_tie(objects, slot, others, last):
-            due += 1
-    return found, due
+            begun += due_at[slot] != evaluation - 1
+            due_at[slot] = evaluation
+    return found, due, begun

@@ -42,7 +42,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("partial", 1): "c07e5ebbc453b7d6",
     ("partial", 2): "03a268a4292e675f",
     ("progress", 1): "ce2c622dcb3f82d0",
-    ("progress", 2): "cc1e1de42a6973c5",
+    ("progress", 2): "44e5a49f29eff7bf",
     ("result", 1): "ec2a8593f8f2cd13",
     ("result", 2): "dde1ff2fb15fb219",
     ("statistics", 1): "1a44e640b08984d0",
