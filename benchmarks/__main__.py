@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from benchmarks import bench_align, bench_engine, bench_replay, harness
+from benchmarks import bench_align, bench_engine, bench_incomplete, bench_replay, harness
 
-CASES = {**bench_align.CASES, **bench_engine.CASES, **bench_replay.CASES}
+CASES = {**bench_align.CASES, **bench_engine.CASES, **bench_incomplete.CASES, **bench_replay.CASES}
 
 
 def main() -> int:
