@@ -112,7 +112,7 @@ def _forgetting() -> None:
     queries = [
         {"name": name, "k": 2, "score": "a + b", "algorithm": name, "require": ["a"], "candidates": 2} for name in names
     ]
-    rows = [("ab"[i % 2], f"o{i // 3}", (i - 90 * (i % 9 == 4)) * _S // 50, float(i % 7)) for i in range(1_500)]
+    rows = [("ab"[i % 2], f"o{i // 3}", (i - 150 * (i % 9 == 4)) * _S // 50, float(i % 7)) for i in range(1_500)]
     _replay(streams, queries, rows)
 
 
