@@ -9,8 +9,9 @@ from skyband.model.approximation import Approximation
 from skyband.model.binding import BoundQuery
 from skyband.structures.object_table import ObjectTable
 from skyband.structures.store_arrays import Rows
+from skyband.structures.view import Members
 
-__all__ = ["ForgettingRanking", "Ranked", "Ranking"]
+__all__ = ["ForgettingRanking", "Ranked", "Ranking", "first_members"]
 
 
 class Ranked(NamedTuple):
@@ -25,6 +26,14 @@ class Ranked(NamedTuple):
     rank: npt.NDArray[np.float64]
     present: npt.NDArray[np.int64]
     values: npt.NDArray[np.float64]
+
+
+def first_members(members: Members, count: int, ks: npt.NDArray[np.int64]) -> Ranked:
+    """Return for each k the first k of a view's `count` sorted members."""
+    counts = np.minimum(ks, count)
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    ranking = np.concatenate([np.arange(number, dtype=np.int32) for number in counts])
+    return Ranked(ranking, starts, members.slot, members.rank, members.present, members.values)
 
 
 class Ranking(Protocol):

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skyband.engine.incomplete import ApproximationOptions, EaaExpected, EaaRelaxed, EaaStrict, EaaTail, SlaRanking
-from skyband.engine.ranked import ForgettingRanking, Ranked, Ranking
+from skyband.engine.ranked import ForgettingRanking, Ranked, Ranking, first_members
 from skyband.model.binding import BoundQuery
 from skyband.model.group import Group
 from skyband.model.query import Algorithm
@@ -146,11 +146,7 @@ class ViewRanking:
     def rank(self, end: int, sizes: npt.NDArray[np.int64], ks: npt.NDArray[np.int64]) -> Ranked:
         """Rank for several queries of one window size. Cost: the entries of the changed objects."""
         self._view.refresh(self._k, end - self._size)
-        counts = np.minimum(ks, self._view.count)
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        ranking = np.concatenate([np.arange(count, dtype=np.int32) for count in counts])
-        at = self._view.members
-        return Ranked(ranking, starts, at.slot, at.rank, at.present, at.values)
+        return first_members(self._view.members, self._view.count, ks)
 
     def _check(self) -> None:
         self._view._check()
