@@ -1,15 +1,11 @@
 """The sketches give the same bits with their kernels compiled and interpreted, and no arithmetic that warns."""
 
 import hashlib
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-import skyband
 from skyband.sketch import CountsOfCounts, GroupSketch, SlidingFM
 from skyband.sketch.repetition import SecondMoment
 from skyband.structures.coordinated_sample import CoordinatedSample
+from tests.interpreted import assert_same_interpreted, print_digest
 from tests.sketch.columns import S, some_rows
 
 
@@ -38,20 +34,8 @@ def digest() -> str:
 
 
 def test_compiled_and_interpreted_kernels_give_the_same_sketches() -> None:
-    root = str(Path(skyband.__file__).parent.parent)
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "error::RuntimeWarning", __file__],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": root},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disabled in ("0", "1")
-    ]
-    assert [words[0] for words in printed] == ["compiled", "interpreted"]
-    assert printed[0][1] == printed[1][1]
+    assert_same_interpreted(__file__)
 
 
 if __name__ == "__main__":
-    print("interpreted" if os.environ["NUMBA_DISABLE_JIT"] == "1" else "compiled", digest())
+    print_digest(digest)

@@ -1,12 +1,7 @@
 """The rankings that forget give the same bits with their kernels compiled and interpreted, and warn of nothing."""
 
 import hashlib
-import os
-import subprocess
-import sys
-from pathlib import Path
 
-import skyband
 from skyband.engine.incomplete.eaa import EaaStrict
 from skyband.engine.incomplete.eaa_expected import EaaExpected
 from skyband.engine.incomplete.eaa_relaxed import EaaRelaxed
@@ -15,6 +10,7 @@ from skyband.engine.incomplete.options import ApproximationOptions
 from skyband.model.binding import bind
 from tests.engine.incomplete.distinct import asked, distinct_rows
 from tests.engine.incomplete.driving import ask, columns, drive, evaluations, shown, steady, ticks
+from tests.interpreted import assert_same_interpreted, print_digest
 from tests.oracle import accepted
 
 
@@ -45,20 +41,8 @@ def digest() -> str:
 
 
 def test_compiled_and_interpreted_kernels_give_the_same_results() -> None:
-    root = str(Path(skyband.__file__).parent.parent)
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "error::RuntimeWarning", __file__],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": root},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disabled in ("0", "1")
-    ]
-    assert [words[0] for words in printed] == ["compiled", "interpreted"]
-    assert printed[0][1] == printed[1][1]
+    assert_same_interpreted(__file__)
 
 
 if __name__ == "__main__":
-    print("interpreted" if os.environ["NUMBA_DISABLE_JIT"] == "1" else "compiled", digest())
+    print_digest(digest)

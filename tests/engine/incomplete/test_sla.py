@@ -1,22 +1,18 @@
 """SLA answers as brute force does whatever rises and falls, and reads its lists only as far as it must."""
 
 import hashlib
-import os
-import subprocess
-import sys
 from dataclasses import replace
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import numpy as np
 import pytest
 
-import skyband
 from skyband.engine.incomplete.sla import SlaRanking
 from skyband.model.binding import BoundQuery
 from skyband.model.group import Group
 from skyband.model.stream import Aggregate
+from tests.interpreted import assert_same_interpreted, print_digest
 from tests.structures.store_model import Given, StoreModel, ask, group_of
 
 UNSTEADY = group_of(Aggregate.LATEST, Aggregate.FIRST, Aggregate.SUM, Aggregate.MIN, Aggregate.BEST)
@@ -312,20 +308,8 @@ def digest() -> str:
 
 
 def test_compiled_and_interpreted_kernels_give_the_same_results() -> None:
-    root = str(Path(skyband.__file__).parent.parent)
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "error::RuntimeWarning", __file__],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": root},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disabled in ("0", "1")
-    ]
-    assert [words[0] for words in printed] == ["compiled", "interpreted"]
-    assert printed[0][1] == printed[1][1]
+    assert_same_interpreted(__file__)
 
 
 if __name__ == "__main__":
-    print("interpreted" if os.environ["NUMBA_DISABLE_JIT"] == "1" else "compiled", digest())
+    print_digest(digest)
