@@ -61,8 +61,8 @@ def strict(scale: Scale) -> list[Section]:
             ],
             "The strict form looks at all pairs after each row, as the paper's does; a sweep comes with each "
             "evaluation. With a slide of one row they retain as much. With longer ones sweeps let the set grow "
-            "between evaluations, and may retain a little less after them: what is forgotten later is known of an "
-            "object that comes back.",
+            "between evaluations, and may retain a little less after them, and nothing else: what is forgotten later "
+            "is known of an object that comes back.",
         )
     ]
 

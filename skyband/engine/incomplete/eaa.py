@@ -2,6 +2,9 @@
 
 Source: Haghani et al., CIKM 2009, sec. 3.2. The paper keeps a counter of dominators for each instance and three sorted
 lists; counting them anew gives the same set, and nothing that could go stale.
+
+The relaxed form keeps the same instances if it is swept after each row. Swept less often it may keep fewer, never
+others: an object that falls and comes back between two sweeps has its past still known, so that its best is lower.
 """
 
 import numpy as np

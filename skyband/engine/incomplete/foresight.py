@@ -3,7 +3,7 @@
 Words: a *pattern* is the columns that an object has shown so far, as bits. For each pattern there are *examples*: what
 objects of that pattern showed in the end. One example of expected values gives the expected bound (Haghani et al., CIKM
 2009, sec. 4); a few dozen sampled ones give the tail bound, the score that all but a share epsilon of them stay below
-once the instance's own values are put in place of theirs. An instance *ages* by a step each quarter of a window: the
+once the instance's own values are put in place of theirs. An instance *ages* by a step each half of a window: the
 longer it has waited for an attribute, the less likely that still comes, and examples are kept for each age.
 """
 
@@ -24,7 +24,7 @@ NOTHING, EXPECTED, TAIL = 0, 1, 2
 
 # Examples of a pattern at one age: at most.
 EXAMPLES = 64
-AGES = 4
+AGES = 2
 
 # In `asked`: how many patterns follow; then the patterns.
 ASKED, PATTERNS = 0, 1

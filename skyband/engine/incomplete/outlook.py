@@ -116,8 +116,9 @@ def tail(complete: Complete, ask: Ask, patterns: Collection[int], epsilon: float
     for pattern in ordered:
         like = complete.like(pattern)
         for age in range(AGES):
-            older = complete.like(pattern, age * step * (ask.tick_us or 1))
-            like = older if len(older) else like
+            if age and len(like):
+                older = complete.like(pattern, age * step * (ask.tick_us or 1))
+                like = older if len(older) else like
             count = min(len(like), EXAMPLES)
             # Evenly spread: they stand in the order of their hashes, which is chance.
             taken = like[np.arange(count) * len(like) // max(count, 1)]
