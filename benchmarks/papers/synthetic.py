@@ -260,12 +260,11 @@ def recent(scale: Scale) -> list[Section]:
                 for (share, reach), outcomes in found.items()
             ],
             "**ε is not a bound on what is missed.** It is the chance that one instance is given up wrongly; a "
-            "result is made of the few that win against it. Where few objects complete, and late (α = 0.1, C ≥ 300), "
-            "ε = 0.05 misses a fifth to a third of the result, and ε = 0.01 still two to four in a hundred. There "
+            "result is made of the few that win against it. Where few objects complete, and late (α = 0.1, C ≥ 500), "
+            "ε = 0.05 misses a seventh to a quarter of the result, and ε = 0.01 still two in a hundred. There "
             "`target_precision` is the means: it follows the recall that the query measures of itself, lowers ε "
             "until the target is met, and retains more; where there is room it raises ε and retains less. It begins "
-            "with ε = 0.05 and takes one step a window, which counts in these means: with C = 1,000 it is still on "
-            "its way.",
+            "with ε = 0.05 and takes one step a window, which counts in these means.",
             charts,
         )
     ]
