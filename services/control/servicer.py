@@ -16,7 +16,7 @@ from services.control.requests import as_named, named, placed, resource_in, zone
 from services.runtime.grpc_errors import Conflict, refuse, status_of
 from skyband.control import commands
 from skyband.control.stage import ControlStage
-from skyband.errors import ConflictError, DefinitionError, LogError
+from skyband.errors import ConflictError, DefinitionError, LogError, NotFoundError, SkybandError
 from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.resources import (
     GroupResource,
@@ -292,9 +292,12 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
 
     @_answers
     def ExplainQuery(self, request: pb.ExplainQueryRequest, context: _Context) -> pb.ExplainQueryResponse:
-        """Explain how a query is answered."""
-        ids = query_ids(request.name)
-        return pb.ExplainQueryResponse(text=self._call(lambda stage: stage.explain(*ids)))
+        """Explain how a query is answered, and what is known of it."""
+        group, name = query_ids(request.name)
+        of_query, of_group = self._call(lambda stage: (stage.catalog.query(group, name), stage.catalog.group(group)))
+        window = of_query.query.window
+        known, why = self._known(of_group, None if window.in_rows else window.size)
+        return pb.ExplainQueryResponse(text=self._call(lambda stage: stage.explain(group, name, known, why)))
 
     @_answers
     def DescribeQuery(self, request: pb.DescribeQueryRequest, context: _Context) -> pb.DescribeQueryResponse:
@@ -308,6 +311,15 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
         )
 
     # --- what they share
+
+    def _known(self, resource: GroupResource, window_us: int | None) -> tuple[PublishedStatistics | None, str]:
+        """Return the statistics of a group, or None and why; empty if nothing is published."""
+        try:
+            return self._statistics_of(resource, window_us), ""
+        except NotFoundError:
+            return None, ""
+        except SkybandError as error:
+            return None, str(error)
 
     def conflict_of(self, request: Any) -> Conflict:
         """Return what stood against `request`: an outdated etag, or the state of things."""

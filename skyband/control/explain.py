@@ -1,5 +1,12 @@
-"""A query and its plan in words: what each attribute does, how it will be answered, and what that takes."""
+"""A query and its plan in words: what each attribute does, how it will be answered, and what that takes.
 
+Of a query that runs also what is known of it: its state now and as expected, how far it may be off, its streams.
+"""
+
+from skyband.control.accuracy import accuracy
+from skyband.control.expected import expected_state, state_now
+from skyband.control.knowledge import Knowledge
+from skyband.control.known_streams import known_streams
 from skyband.control.wording import lines
 from skyband.model.ability import why_unsteady
 from skyband.model.binding import BoundColumn, BoundQuery, bind
@@ -12,10 +19,11 @@ from skyband.model.stream import Aggregate
 __all__ = ["explain"]
 
 
-def explain(group: Group, query: Query, plan: Plan) -> str:
-    """Return what `query` asks, attribute by attribute, and why and how `plan` answers it.
+def explain(group: Group, query: Query, plan: Plan, knowledge: Knowledge | None = None) -> str:
+    """Return what `query` asks, attribute by attribute, why and how `plan` answers it, and what is known of it.
 
-    Raises DefinitionError if the query does not fit the group. Cost: the length of the score.
+    Without `knowledge` nothing is said of how it runs. Raises DefinitionError if the query does not fit the group.
+    Cost: the length of the score, with `knowledge` for each of its attributes, about 20 us an operation.
     """
     bound = bind(group, query)
     end = "highest" if query.order is Order.HIGHEST else "lowest"
@@ -27,12 +35,21 @@ def explain(group: Group, query: Query, plan: Plan) -> str:
         *lines([_attribute(group, bound, column, plan) for column in bound.columns]),
         "",
         f"plan {plan.algorithm}",
+        *lines([*_plan(group, bound, plan, knowledge)]),
     ]
+    if knowledge is not None:
+        text += ["", *known_streams(group, bound, knowledge)]
+    return "\n".join(text)
+
+
+def _plan(group: Group, bound: BoundQuery, plan: Plan, knowledge: Knowledge | None) -> list[tuple[str, str]]:
     cost = plan.cost.removeprefix("state: ").split("; time: ")
     rows = [("why", plan.reason), ("state", cost[0])]
+    if knowledge is not None:
+        rows += [*state_now(plan, knowledge), *expected_state(group, bound, plan, knowledge)]
     rows += [("time", part) for part in cost[1:]]
     rows += [("relies on", promise) for promise in plan.relies_on] or [("relies on", "no promise of any producer")]
-    return "\n".join(text + lines([*rows]))
+    return rows if knowledge is None else rows + accuracy(bound.query, plan, knowledge)
 
 
 def _objects(group: Group) -> str:

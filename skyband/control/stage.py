@@ -22,11 +22,13 @@ from skyband.control.commands import Command
 from skyband.control.decisions import decide
 from skyband.control.describe import Description, describe
 from skyband.control.explain import explain
+from skyband.control.knowledge import Knowledge
 from skyband.control.statuses import StatusBoard
 from skyband.errors import LogError
 from skyband.log.clock import Clock
 from skyband.log.record_log import Consumer, Position, Producer, Record, RecordLog
 from skyband.model.catalog import QueryChange
+from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.resources import GroupResource, Resource
 from skyband.model.status import QueryStatus
 
@@ -136,10 +138,24 @@ class ControlStage:
         """Return part of a list of resources (see Catalog.page)."""
         return self._catalog.page(collection, page_size, token)
 
-    def explain(self, group: str, query: str) -> str:
-        """Return the plan of a query in words."""
-        resource = self._catalog.query(group, query)
-        return explain(self._catalog.group(group).group, resource.query, resource.plan)
+    def explain(
+        self, group: str, query: str, statistics: PublishedStatistics | None = None, why_unknown: str = ""
+    ) -> str:
+        """Return the plan of a query in words, and what is known of it.
+
+        `statistics` are those of its group in its window; those of another generation than the group's do not count.
+        `why_unknown`: see Knowledge.
+        """
+        resource, of_group = self._catalog.query(group, query), self._catalog.group(group)
+        if statistics is not None and statistics.generation != of_group.generation:
+            statistics = None
+        knowledge = Knowledge(
+            now_us=self._clock.now_us(),
+            status=self.status(group, query),
+            statistics=statistics,
+            why_unknown=why_unknown,
+        )
+        return explain(of_group.group, resource.query, resource.plan, knowledge)
 
     def status(self, group: str, query: str) -> QueryStatus:
         """Return how a query is doing, as a value."""

@@ -1,18 +1,23 @@
 """What control knows of what was published, and how it answers."""
 
+from dataclasses import replace
+
 import grpc
 import pytest
 from google.protobuf.duration_pb2 import Duration
 
 from services.control.servicer import ControlServicer
 from services.control.statistics import PublicationReader
+from skyband.errors import LogError, SkybandError
+from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.resources import GroupResource
+from skyband.model.statistics import Appearance, Estimate, GroupStatistics, PairStatistics, StreamStatistics
 from skyband.sketch.merged import merged_statistics
 from skyband.v1 import control_pb2 as pb
 from skyband.v1 import control_pb2_grpc
 from skyband.v1.control_pb2_grpc import ControlServiceStub
 from tests.services.control.conftest import Control
-from tests.services.control.requests import FACTORY, create_factory
+from tests.services.control.requests import FACTORY, HOTTEST, create_factory, create_hottest
 from tests.services.serving import Server, refused
 from tests.services.sketch.test_sweep import Place
 
@@ -81,3 +86,64 @@ def test_the_window_is_passed_on_and_its_field_is_named_when_it_is_wrong(control
     server.stop()
     assert asked == [("factory", 5_000_000), ("factory", None)]
     assert found.violations[0][0] == "window"
+
+
+S = 1_000_000
+STREAM = StreamStatistics(Estimate(500.0, 42.0), Estimate(9.0, 1.0), 3.0, ())
+KNOWN = PublishedStatistics(
+    group="factory",
+    generation=1,
+    streams=("temperature", "vibration"),
+    attributes=(("temperature",), ("vibration",)),
+    observations=(1_000, 2_000),
+    from_us=0,
+    published_us=0,
+    source="service",
+    silent_shards=(),
+    statistics=GroupStatistics(
+        at_us=60 * S,
+        window_us=10 * S,
+        rate=1.0,
+        sampled_objects=600,
+        streams=(STREAM, STREAM),
+        pairs=tuple(PairStatistics(i, 1 - i, Appearance(0.5, 0.02, 500), (-S, 0, S)) for i in (0, 1)),
+    ),
+)
+
+
+def explained(control: Control, known: PublishedStatistics | SkybandError) -> tuple[str, list[int | None]]:
+    """Return what is explained of a query with a window of 10 s, and of which windows statistics were asked."""
+    windows: list[int | None] = []
+
+    def statistics_of(resource: GroupResource, window_us: int | None) -> PublishedStatistics:
+        windows.append(window_us)
+        if isinstance(known, SkybandError):
+            raise known
+        return known
+
+    servicer = ControlServicer(control.call, control.resolve, "", statistics_of)  # type: ignore[arg-type]
+    server = Server(lambda s: control_pb2_grpc.add_ControlServiceServicer_to_server(servicer, s))
+    with grpc.insecure_channel(server.address) as channel:
+        stub = ControlServiceStub(channel)
+        create_hottest(stub)
+        text = stub.ExplainQuery(pb.ExplainQueryRequest(name=HOTTEST)).text
+    server.stop()
+    return text, windows
+
+
+def test_a_query_is_explained_with_the_statistics_of_its_window(control: Control) -> None:
+    text, windows = explained(control, KNOWN)
+    assert "  temperature  500 ± 42 objects  1,000 observations" in text
+    assert windows == [10 * S]
+
+
+def test_statistics_of_another_generation_explain_nothing(control: Control) -> None:
+    text, _ = explained(control, replace(KNOWN, generation=2))
+    assert "  unknown: nothing is published of these streams yet" in text
+
+
+def test_a_query_is_explained_without_statistics_while_these_cannot_be_read(control: Control) -> None:
+    text, _ = explained(control, LogError("the statistics have not been read yet; try again in a moment"))
+    assert text.startswith("hottest: the 3 objects with the highest temperature\n")
+    assert "  unknown: the statistics have not been read yet; try again in a moment" in text
+    assert "  expected   not known yet" in text
