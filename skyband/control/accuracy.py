@@ -56,8 +56,8 @@ def _exact(plan: Plan, status: QueryStatus | None) -> str:
 def _allowed(query: Query, plan: Plan) -> str:
     """Return what the query allows, as its algorithm takes it."""
     if plan.algorithm is Algorithm.EAA_EXPECTED:
-        return "no bound: it forgets what is not expected to be shown; only its recall tells"
-    if query.max_error is not None:
+        text = "no bound: it forgets what is not expected to be shown; only its recall tells"
+    elif query.max_error is not None:
         text = (
             f"what it forgets comes into a result after all with a chance below {query.max_error:g} (max_error)"
             if query.max_error
@@ -71,7 +71,7 @@ def _allowed(query: Query, plan: Plan) -> str:
         # Asked for by name alone: the algorithm's own default.
         text = "what it forgets comes into a result after all with a chance below the algorithm's own bound"
     if query.memory_budget is not None:
-        text += f"; higher where the state exceeds {size(query.memory_budget)} in a shard (memory_budget)"
+        text += f"; more is forgotten where the state exceeds {size(query.memory_budget)} in a shard (memory_budget)"
     return text
 
 

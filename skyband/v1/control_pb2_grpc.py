@@ -294,7 +294,7 @@ class ControlServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ExplainQuery(self, request, context):
-        """Explains in words how a query is answered.
+        """Explains in words how a query is answered, and what is known of its streams, its state and its error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

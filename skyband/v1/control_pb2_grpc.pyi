@@ -89,7 +89,7 @@ class ControlServiceStub:
     ResumeQuery: _grpc.UnaryUnaryMultiCallable[_control_pb2.ResumeQueryRequest, _types_pb2.Query]
     """Evaluates a paused query again. One that is active stays so."""
     ExplainQuery: _grpc.UnaryUnaryMultiCallable[_control_pb2.ExplainQueryRequest, _control_pb2.ExplainQueryResponse]
-    """Explains in words how a query is answered."""
+    """Explains in words how a query is answered, and what is known of its streams, its state and its error."""
     DescribeQuery: _grpc.UnaryUnaryMultiCallable[_control_pb2.DescribeQueryRequest, _control_pb2.DescribeQueryResponse]
     """Describes how a query is doing: in words, and as values."""
 
@@ -139,7 +139,7 @@ class ControlServiceAsyncStub(ControlServiceStub):
     ResumeQuery: _aio.UnaryUnaryMultiCallable[_control_pb2.ResumeQueryRequest, _types_pb2.Query]  # type: ignore[assignment]
     """Evaluates a paused query again. One that is active stays so."""
     ExplainQuery: _aio.UnaryUnaryMultiCallable[_control_pb2.ExplainQueryRequest, _control_pb2.ExplainQueryResponse]  # type: ignore[assignment]
-    """Explains in words how a query is answered."""
+    """Explains in words how a query is answered, and what is known of its streams, its state and its error."""
     DescribeQuery: _aio.UnaryUnaryMultiCallable[_control_pb2.DescribeQueryRequest, _control_pb2.DescribeQueryResponse]  # type: ignore[assignment]
     """Describes how a query is doing: in words, and as values."""
 
@@ -312,7 +312,7 @@ class ControlServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _control_pb2.ExplainQueryRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_control_pb2.ExplainQueryResponse, _abc.Awaitable[_control_pb2.ExplainQueryResponse]]:
-        """Explains in words how a query is answered."""
+        """Explains in words how a query is answered, and what is known of its streams, its state and its error."""
 
     @_abc_1.abstractmethod
     def DescribeQuery(

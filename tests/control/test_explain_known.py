@@ -158,7 +158,7 @@ plan eaa-tail
   time         a few dozen scores for each row, and a sweep over the state now and then
   relies on    the producer of stream 'vibration' promises that an object does not come again within 1m (repeat_after)
   broken       3 times, over the streams of its group (the result may be inexact)
-  error        what it forgets comes into a result after all with a chance below 0.05 (max_error); higher where the state exceeds 64.0 MB in a shard (memory_budget)
+  error        what it forgets comes into a result after all with a chance below 0.05 (max_error); more is forgotten where the state exceeds 64.0 MB in a shard (memory_budget)
   in force     forgets what matters with less than 0.08
   warning      the state does not fit into memory_budget, so more is forgotten than was allowed
   recall       88.8% to 97.8% of the exact rows shown (380 of 400 sampled, of 100 objects)
