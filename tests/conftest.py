@@ -1,10 +1,19 @@
-"""Settings for all tests: seeded examples, fresh kernels, one kernel cache per worker."""
+"""Settings for all tests: seeded examples, fresh kernels, one kernel cache per worker; a Kafka for those that ask."""
+
+from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tools.stale_kernels import ROOT, forget_stale
+
+if TYPE_CHECKING:
+    from services.runtime.embedded import EmbeddedKafka
 
 # derandomize: the same examples on every run and machine. `explore` looks further; what it finds becomes an @example.
 # No deadline: the first call of a kernel compiles it.
@@ -20,3 +29,23 @@ if _worker != "gw0":
     os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".kernels" / _worker)
 elif "PYTEST_XDIST_WORKER" not in os.environ:
     forget_stale()
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedKafka]:
+    """A real Apache Kafka, one broker a session (and worker); `.bootstrap` is its address. Not for tests that stop it.
+
+    Topics keep their records, unless they say otherwise: tests write records of long ago, which Kafka would delete at
+    any moment.
+    """
+    # Here, since most tests need none of what it stands on.
+    from services.runtime.embedded import EmbeddedKafka
+
+    with EmbeddedKafka(tmp_path_factory.mktemp("kafka"), properties={"log.retention.ms": "-1"}) as broker:
+        yield broker
+
+
+@pytest.fixture
+def topic_name() -> str:
+    """A name that no other test uses; the topic is not made yet."""
+    return f"topic-{uuid.uuid4().hex[:12]}"

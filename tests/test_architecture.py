@@ -251,14 +251,18 @@ def test_a_package_lists_in_order_all_that_it_offers_and_nothing_else(name: str)
     assert not [entry for entry in listed if not hasattr(imported, entry)], "listed, and not there"
 
 
-def imported_roots(name: str) -> set[str]:
-    roots: set[str] = set()
+def imported_modules(name: str) -> set[str]:
+    modules: set[str] = set()
     for node in ast.walk(parse(name)):
         if isinstance(node, ast.Import):
-            roots.update(alias.name.split(".")[0] for alias in node.names)
+            modules.update(alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            roots.add(node.module.split(".")[0])
-    return roots
+            modules.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return modules
+
+
+def imported_roots(name: str) -> set[str]:
+    return {module.split(".")[0] for module in imported_modules(name)}
 
 
 def test_the_package_imports_nothing_that_its_parts_may_not() -> None:
@@ -274,8 +278,19 @@ def test_the_package_imports_nothing_that_its_parts_may_not() -> None:
 
 def test_every_top_package_is_under_the_import_linter() -> None:
     linted = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["root_packages"]
-    there = {Path(name).parts[0] for name in sources() if Path(name).parts[0] in {"skyband", "services"}}
+    there = {Path(name).parts[0] for name in sources() if Path(name).parts[0] in {"skyband", "services", "spark"}}
     assert set(linted) == there, "name it in root_packages of pyproject.toml, and write the contract of its imports"
+
+
+def test_a_spark_job_knows_no_service_but_what_they_stand_on() -> None:
+    wrong = {
+        name: module
+        for name in sources()
+        if Path(name).parts[0] == "spark"
+        for module in imported_modules(name)
+        if module.split(".")[0] == "services" and not module.startswith("services.runtime.")
+    }
+    assert not wrong
 
 
 def test_the_declared_dependencies_are_the_pinned_ones() -> None:

@@ -22,7 +22,7 @@ fi
 
 # runtime comes first, and binds the others: one environment holds them all.
 constraints=
-for purpose in runtime build services kafka test check pins; do
+for purpose in runtime build services kafka test check spark pins; do
     echo "pins: requirements/$purpose.txt"
     # shellcheck disable=SC2086
     CUSTOM_COMPILE_COMMAND="make pins" "$work/venv/bin/pip-compile" --quiet --upgrade --strip-extras --allow-unsafe \

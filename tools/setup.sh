@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv with the pinned packages and the project in it, compiles the kernels, and fetches Kafka. Does that once.
+# Makes .venv with the pinned packages and the project in it, compiles the kernels, and fetches Kafka and what Spark
+# needs. Does that once.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -49,7 +50,7 @@ pip() {
 }
 pip install --require-hashes --only-binary :all: \
     -r requirements/build.txt -r requirements/runtime.txt -r requirements/services.txt -r requirements/test.txt \
-    -r requirements/check.txt
+    -r requirements/check.txt -r requirements/spark.txt
 # PySpark comes as source alone: it is jars and Python, and is packed anew with setuptools.
 pip install --require-hashes --only-binary :all: --no-binary pyspark -r requirements/kafka.txt
 pip install --no-deps --no-build-isolation --editable .
@@ -62,5 +63,6 @@ if [ -f skyband/local/warm.py ]; then
 fi
 # What does not need Kafka works without it, and who needs it tries again and says why it fails.
 "$venv_python" -m services.runtime.embedded fetch || echo "setup: going on without Kafka" >&2
+"$venv_python" -m spark.prepare || echo "setup: going on without Spark" >&2
 touch ".venv/setup-$(fingerprint)"
 echo "setup: ready; .venv/bin/skyband is the command"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs the fast tests, then those on a real Kafka, then the slow ones, so that most mistakes show early. Arguments go
-# to pytest.
+# Runs the fast tests, then those on a real Kafka, then the slow ones, then those on Spark, so that most mistakes show
+# early. Arguments go to pytest.
 # JOBS=1 runs them in one process, which is quicker for a few (7 CPU seconds of imports less); those that start whole
 # deployments run one after the other in any case.
 set -eu
@@ -16,7 +16,8 @@ run() {
     .venv/bin/python -m pytest -n "$workers" --dist worksteal -m "$@" || [ $? -eq 5 ]
 }
 
-run fast "$jobs" "not slow and not kafka" "$@"
-run kafka 1 "kafka and not slow" "$@"
-run slow "$jobs" "slow and not kafka" "$@"
-run "slow kafka" 1 "kafka and slow" "$@"
+run fast "$jobs" "not slow and not kafka and not spark" "$@"
+run kafka 1 "kafka and not slow and not spark" "$@"
+run slow "$jobs" "slow and not kafka and not spark" "$@"
+run "slow kafka" 1 "kafka and slow and not spark" "$@"
+run spark 1 spark "$@"

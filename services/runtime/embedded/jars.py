@@ -2,6 +2,7 @@
 
 What is fetched is compared with ``jars.sha256``, so that every machine runs the same bytes. SKYBAND_CACHE names the
 folder to use instead of ``~/.cache/skyband``. The folder appears whole or not at all, so its being there is enough.
+Other sets of jars, with lists of their own, are fetched in the same way.
 """
 
 import fcntl
@@ -15,18 +16,53 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from services.runtime.embedded.java import find_java
 from services.runtime.embedded.trust import network_options
 from skyband.errors import LogError
 
-__all__ = ["KAFKA_VERSION", "cache_folder", "ensure_jars", "ivy_jar", "kept_from_others", "reason_of", "tell"]
+__all__ = [
+    "KAFKA_VERSION",
+    "JarSet",
+    "cache_folder",
+    "ensure_jars",
+    "fetch_once",
+    "ivy_jar",
+    "kept_from_others",
+    "reason_of",
+    "tell",
+]
 
 KAFKA_VERSION = "4.4.0"
-# Of the list of all jars; slf4j-simple is Kafka's way to write its log, and no dependency of it.
-_WANTED = (("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), ("org.slf4j", "slf4j-simple", "1.7.36"))
-_SUMS = Path(__file__).with_name("jars.sha256")
+_ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True, slots=True)
+class JarSet:
+    """Jars that belong together.
+
+    `title` is what they are, `folder` the name of their folder in the cache, `wanted` what to ask for (organisation,
+    name, version), with what it needs if `is_whole`; `sums` is the file of their digests, `cost` what a fetch takes.
+    """
+
+    title: str
+    folder: str
+    wanted: tuple[tuple[str, str, str], ...]
+    sums: Path
+    cost: str
+    is_whole: bool = True
+
+
+_KAFKA = JarSet(
+    title=f"Apache Kafka {KAFKA_VERSION}",
+    folder=f"kafka-{KAFKA_VERSION}",
+    # slf4j-simple is Kafka's way to write its log, and no dependency of it.
+    wanted=(("org.apache.kafka", "kafka_2.13", KAFKA_VERSION), ("org.slf4j", "slf4j-simple", "1.7.36")),
+    sums=Path(__file__).resolve().with_name("jars.sha256"),
+    cost="43 MB, once, about a minute",
+)
 
 
 def tell(text: str) -> None:
@@ -55,26 +91,34 @@ def kept_from_others(path: Path) -> Iterator[None]:
 def ensure_jars(say: Callable[[str], None] = tell) -> Path:
     """Return the folder of Kafka's jars, which are fetched if they are not there (43 MB, about a minute).
 
+    Raises LogError if they cannot be had.
+    """
+    return fetch_once(_KAFKA, say)
+
+
+def fetch_once(jars: JarSet, say: Callable[[str], None] = tell) -> Path:
+    """Return the folder of these jars, which are fetched if they are not there.
+
     Raises LogError if they cannot be had. Two processes that want them at once fetch them once.
     """
     cache = cache_folder()
-    folder = cache / f"kafka-{KAFKA_VERSION}"
+    folder = cache / jars.folder
     if folder.is_dir():
         return folder
-    with kept_from_others(cache / f"kafka-{KAFKA_VERSION}.lock"):
+    with kept_from_others(cache / f"{jars.folder}.lock"):
         if not folder.is_dir():
-            say(f"fetching Apache Kafka {KAFKA_VERSION} into {folder} (43 MB, once, about a minute)")
+            say(f"fetching {jars.title} into {folder} ({jars.cost})")
             with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as work:
-                _retrieve(Path(work), say)
-                _verify(Path(work, "jars"))
+                _retrieve(jars, Path(work), say)
+                _verify(jars, Path(work, "jars"))
                 Path(work, "jars").rename(folder)
-            say(f"fetched Apache Kafka {KAFKA_VERSION}")
+            say(f"fetched {jars.title}")
     return folder
 
 
-def _retrieve(work: Path, say: Callable[[str], None]) -> None:
+def _retrieve(jars: JarSet, work: Path, say: Callable[[str], None]) -> None:
     module = work / "ivy.xml"
-    module.write_text(_module_file(), encoding="utf-8")
+    module.write_text(_module_file(jars), encoding="utf-8")
     command: list[str | Path] = [find_java().launcher, *network_options(work), "-jar", ivy_jar()]
     command += ["-ivy", module, "-cache", work / "ivy", "-confs", "default", "-types", "jar", "bundle"]
     command += ["-retrieve", f"{work}/jars/[artifact]-[revision].[ext]"]
@@ -84,11 +128,11 @@ def _retrieve(work: Path, say: Callable[[str], None]) -> None:
         for line in ivy.stdout:
             lines.append(line)
             if line.startswith("downloading ") and (done := sum(a.startswith("downloading ") for a in lines)) % 10 == 0:
-                say(f"  {done} of {len(_sums())} jars")
+                say(f"  {done} of {len(_sums(jars))} jars")
     if ivy.returncode != 0:
         raise LogError(
-            f"cannot fetch Apache Kafka {KAFKA_VERSION}: {reason_of(lines)}; is there a network, and does it reach a "
-            f"Maven repository? (SKYBAND_CACHE may name a folder that holds kafka-{KAFKA_VERSION} already)"
+            f"cannot fetch {jars.title}: {reason_of(lines)}; is there a network, and does it reach a "
+            f"Maven repository? (SKYBAND_CACHE may name a folder that holds {jars.folder} already)"
         )
 
 
@@ -100,15 +144,15 @@ def ivy_jar() -> Path:
         for jar in sorted(Path(place, "jars").glob("ivy-*.jar")):
             return jar
     raise LogError(
-        f"Apache Kafka {KAFKA_VERSION} is fetched with the Ivy inside the package pyspark, which is not installed "
-        "here; run `make setup`"
+        "jars are fetched with the Ivy inside the package pyspark, which is not installed here; run `make setup`"
     )
 
 
-def _module_file() -> str:
+def _module_file(jars: JarSet) -> str:
+    depth = "" if jars.is_whole else ' transitive="false"'
     wanted = "".join(
-        f'<dependency org="{organisation}" name="{name}" rev="{version}" conf="default->default"/>'
-        for organisation, name, version in _WANTED
+        f'<dependency org="{organisation}" name="{name}" rev="{version}" conf="default->default"{depth}/>'
+        for organisation, name, version in jars.wanted
     )
     return (
         '<ivy-module version="2.0"><info organisation="skyband" module="embedded"/>'
@@ -125,18 +169,18 @@ def reason_of(lines: list[str]) -> str:
     return said[-1] if said else "Ivy said nothing"
 
 
-def _sums() -> dict[str, str]:
-    pairs = (line.split() for line in _SUMS.read_text(encoding="utf-8").splitlines())
+def _sums(jars: JarSet) -> dict[str, str]:
+    pairs = (line.split() for line in jars.sums.read_text(encoding="utf-8").splitlines())
     return {name: digest for digest, name in pairs}
 
 
-def _verify(folder: Path) -> None:
+def _verify(jars: JarSet, folder: Path) -> None:
     found = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir()}
-    wanted = _sums()
+    wanted = _sums(jars)
     wrong = sorted(name for name in found.keys() | wanted.keys() if found.get(name) != wanted.get(name))
     if wrong:
         shutil.rmtree(folder)
         raise LogError(
-            f"what was fetched as Apache Kafka {KAFKA_VERSION} differs from services/runtime/embedded/jars.sha256 "
+            f"what was fetched as {jars.title} differs from {jars.sums.relative_to(_ROOT)} "
             f"in {', '.join(wrong[:3])}{' and more' if len(wrong) > 3 else ''}; nothing was kept"
         )

