@@ -74,12 +74,16 @@ def _write_checkpoint(checkpoint: Mapping[str, Any]) -> AvroRecord:
     missing = [name for name in _PLACE if name not in checkpoint]
     if missing:
         raise LogError(f"a checkpoint has no {', '.join(missing)}; name all of {', '.join(_PLACE)}")
+    place = {name: checkpoint[name] for name in _PLACE}
     rest = {name: value for name, value in checkpoint.items() if name not in _PLACE}
-    return {**{name: checkpoint[name] for name in _PLACE}, "state": _json(rest)}
+    if isinstance(rest.get("chunk"), bytes):
+        return {**place, "state": "", "chunk": rest["chunk"]}
+    return {**place, "state": _json(rest), "chunk": b""}
 
 
 def _read_checkpoint(record: AvroRecord) -> dict[str, Any]:
-    return {**{name: record[name] for name in _PLACE}, **_mapping(record["state"])}
+    place = {name: record[name] for name in _PLACE}
+    return {**place, **_mapping(record["state"])} if record["state"] else {**place, "chunk": record["chunk"]}
 
 
 def _mapping(text: str) -> dict[str, Any]:

@@ -1,9 +1,10 @@
 """Rows that wait for time: kept in columns, given out in total order."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from skyband.coverage.aligned_batch import AlignedBatch
 from skyband.coverage.pending_columns import ID_SLACK, Bytes, Hashes, Values, pack_rows, take_rows
@@ -11,6 +12,7 @@ from skyband.coverage.pending_runs import END, HEAD, LEVEL, MAX_RUNS, Ints, Sour
 from skyband.coverage.sequenced_rows import SequencedRows
 from skyband.errors import LogError
 from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
+from skyband.model.saved_arrays import SavedArrays, array_of
 
 __all__ = ["PendingRows", "Span"]
 
@@ -186,6 +188,49 @@ class PendingRows:
             id_ends=ends,
             id_hash=id_hash,
             values=values,
+        )
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the rows that wait, in the order in which they came. Cost: a copy; garbage is packed away before."""
+        if self._tail > self.rows:
+            self._pack(self._columns.capacity, self._columns.id_capacity)
+        columns, rows = self._columns, self.rows
+        return {
+            "release": columns.release[:rows].copy(),
+            "event": columns.event[:rows].copy(),
+            "offset": columns.offset[:rows].copy(),
+            "source": columns.source[:rows].copy(),
+            "id_hash": columns.id_hash[:rows].copy(),
+            "values": columns.values[:rows].copy(),
+            "id_bytes": columns.id_bytes[: self._id_bytes].copy(),
+            "id_ends": columns.id_ends[: rows + 1].copy(),
+            "numbers": np.array([self.newest_release_us, self.peak_rows, self.peak_bytes], np.int64),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Let the rows of another pool with the same sources wait here; this one must be empty. Cost: a copy.
+
+        Raises LogError for columns that do not fit each other.
+        """
+        release = array_of(state, "release", np.int64, (-1,))
+        rows, width = len(release), self._width
+        id_ends = array_of(state, "id_ends", np.int64, (rows + 1,))
+        id_bytes = array_of(state, "id_bytes", np.uint8, (int(id_ends[-1]),))
+        self._make_room(rows, len(id_bytes))
+        columns = self._columns
+        columns.release[:rows] = release
+        columns.event[:rows] = array_of(state, "event", np.int64, (rows,))
+        columns.offset[:rows] = array_of(state, "offset", np.int64, (rows,))
+        columns.source[:rows] = array_of(state, "source", np.int32, (rows,))
+        columns.id_hash[:rows] = array_of(state, "id_hash", np.uint64, (rows,))
+        columns.values[:rows] = array_of(state, "values", np.float64, (rows, width))
+        columns.id_bytes[: len(id_bytes)] = id_bytes
+        columns.id_ends[: rows + 1] = id_ends
+        self._tail = self.rows = rows
+        self._id_bytes = len(id_bytes)
+        self._fresh_low_us = self.next_release_us = int(release.min()) if rows else MAX_TIME_US
+        self.newest_release_us, self.peak_rows, self.peak_bytes = map(
+            int, array_of(state, "numbers", np.int64, (3,)).tolist()
         )
 
     def _lowest_head(self) -> int:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from skyband.coverage.aligned_batch import AlignedBatch
 from skyband.coverage.coverage import CATALOG, Coverage
 from skyband.coverage.frontier import Frontier, Holder
@@ -14,6 +17,7 @@ from skyband.errors import CapacityError, CoverageGapError, LogError
 from skyband.model.catalog import QueryChange
 from skyband.model.duration import MIN_TIME_US, format_duration
 from skyband.model.group import Group
+from skyband.model.saved_arrays import SavedArrays, array_of
 
 __all__ = ["Sequencer", "SequencerStatistics"]
 
@@ -252,6 +256,17 @@ class Sequencer:
             source.lease_written_us = saved["lease_written_us"]
         for name in ("clock_us", "frontier_us", "settled_us", "newest_us"):
             setattr(self._frontier, name, state[name])
+
+    def waiting(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the rows that wait, and the counts: with `state`, all that a snapshot needs. Cost: a copy."""
+        counts = np.array([self._rows, self._repeats, self._overtaken], np.int64)
+        return {**self._pending.state(), "counts": counts}
+
+    def restore_waiting(self, waiting: SavedArrays) -> None:
+        """Take back what `waiting` returned, directly after `restore`; raises LogError if it does not fit."""
+        counts = array_of(waiting, "counts", np.int64, (3,))
+        self._rows, self._repeats, self._overtaken = map(int, counts.tolist())
+        self._pending.restore(waiting)
 
     def _check_capacity(self, batch: AlignedBatch, spans: list[Span]) -> None:
         if not spans:

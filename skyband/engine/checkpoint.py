@@ -7,11 +7,12 @@ on where what is *done* ends::
                         standing          done
                         rows are read again, and fill the windows; what they led to was told before
 
-`ReplayHorizon` chooses a standing so early that every row that still counts lies behind it.
+`ReplayHorizon` chooses a standing so early that every row that still counts lies behind it. A checkpoint that names a
+*snapshot* needs no such standing: the rows come out of the snapshot, and nothing before its offset is read.
 """
 
 from collections.abc import Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Any
 
 from skyband.errors import LogError
@@ -20,9 +21,9 @@ from skyband.model.duration import MIN_TIME_US
 from skyband.model.query import QueryState
 from skyband.model.query_form import dump_query, read_query
 
-__all__ = ["Checkpoint", "Done", "QueryDone", "QueryStanding", "Standing"]
+__all__ = ["Checkpoint", "Done", "QueryDone", "QueryStanding", "SnapshotName", "Standing"]
 
-_VERSION = 1
+_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +69,24 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotName:
+    """A full snapshot beside a checkpoint: who wrote it, and by what it is known to be whole; `sha256` is of its tree.
+
+    It lies in `chunks` records, `bytes` together; see `snapshot_bytes` for the digest, `snapshot_records` for the keys.
+    """
+
+    writer: str
+    chunks: int
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where a restart of a shard goes on: the standing before the batch at `aligned_offset`, and what is done."""
+    """Where a restart of a shard goes on: the standing before the batch at `aligned_offset`, and what is done.
+
+    `snapshot`: what fills the windows at the standing; None: the rows behind it do.
+    """
 
     group: str
     generation: int
@@ -77,16 +94,19 @@ class Checkpoint:
     aligned_offset: int
     standing: Standing
     done: Done
+    snapshot: SnapshotName | None = None
 
     @property
     def key(self) -> str:
-        """Key of its record: the newest of each shard counts."""
+        """Key of its record, unless it names a snapshot, and what decides about the partition: one for each shard."""
         return f"{self.group}/{self.generation}/{self.shard}"
 
     def document(self) -> dict[str, Any]:
         """Return it as plain values, fit for JSON."""
         standing, done = self.standing, self.done
+        snapshot = {} if self.snapshot is None else {"snapshot": asdict(self.snapshot)}
         return {
+            **snapshot,
             "version": _VERSION,
             "group": self.group,
             "generation": self.generation,
@@ -107,14 +127,15 @@ class Checkpoint:
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Checkpoint":
         """Return what `document` made. Raises LogError for another version, or what is damaged."""
-        if document.get("version") != _VERSION:
+        if document.get("version") not in range(1, _VERSION + 1):
             raise LogError(
-                f"a checkpoint has version {document.get('version')!r}, this engine reads {_VERSION}; start the "
+                f"a checkpoint has version {document.get('version')!r}, this engine reads 1 to {_VERSION}; start the "
                 "release that wrote it, or delete the topic of the checkpoints to replay everything"
             )
         try:
-            done = document["done"]
+            done, snapshot = document["done"], document.get("snapshot")
             return cls(
+                snapshot=None if snapshot is None else SnapshotName(**snapshot),
                 group=document["group"],
                 generation=document["generation"],
                 shard=document["shard"],

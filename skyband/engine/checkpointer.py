@@ -1,6 +1,7 @@
 """When a shard may be restarted from where: its marks, and the checkpoint they allow."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from skyband.coverage.replay_horizon import ReplayHorizon
@@ -11,10 +12,15 @@ __all__ = ["Checkpointer"]
 
 
 class Checkpointer:
-    """Follows one shard. Initially there is no checkpoint: a restart reads the aligned log from its beginning."""
+    """Follows one shard. Initially there is no checkpoint: a restart reads the aligned log from its beginning.
 
-    def __init__(self, shard: Shard) -> None:
+    `snapshot`: the checkpoint of the snapshot that the shard has gone on from. A restart goes on from there, too, and
+    is silent up to what is done by then, until there is a checkpoint that needs no snapshot.
+    """
+
+    def __init__(self, shard: Shard, snapshot: Checkpoint | None = None) -> None:
         self._shard = shard
+        self._snapshot = snapshot
         self._horizon = ReplayHorizon(shard.group.retention_us, shard.group.retention_rows)
 
     def before(self, aligned_offset: int) -> None:
@@ -31,9 +37,10 @@ class Checkpointer:
         if shard.is_replaying:
             return None
         mark = self._horizon.advance(shard.taken_until_us, shard.taken_rows, shard.passed_us)
+        done = shard.done(aligned_offset)
         if mark is None:
-            return None
-        standing, done = mark.state["standing"], shard.done(aligned_offset)
+            return None if self._snapshot is None else replace(self._snapshot, done=done)
+        standing = mark.state["standing"]
         return Checkpoint(shard.group.name, shard.generation, shard.shard, mark.aligned_offset, standing, done)
 
     def _standing(self) -> Mapping[str, Any]:

@@ -1,12 +1,13 @@
 """What the shard asks of a ranking, and what it gets."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from skyband.model.approximation import Approximation
 from skyband.model.binding import BoundQuery
+from skyband.model.saved_arrays import SavedArrays
 from skyband.structures.object_table import ObjectTable
 from skyband.structures.store_arrays import Rows
 from skyband.structures.view import Members
@@ -84,6 +85,12 @@ class ForgettingRanking(Ranking, Protocol):
 
         `number`: how many rows of the shard came before `first`, the tick of that row where windows are in rows.
         """
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it remembers."""
+
+    def restore(self, state: SavedArrays) -> None:
+        """Remember what another ranking of the query remembered; `demand` comes before."""
 
     @property
     def broken_promises(self) -> int:

@@ -1,16 +1,27 @@
 """The window stores of a shard, and all that ranks their objects."""
 
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from skyband.coverage.sequenced_rows import SequencedRows
 from skyband.engine.ranked import ForgettingRanking, Ranking
 from skyband.engine.ranking import RankingKey, StoreRanking, make_forgetting, make_ranking
 from skyband.model.binding import BoundQuery
 from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
+from skyband.model.saved_arrays import SavedArrays, array_of, part_of, prefixed
 from skyband.structures.window_store import Rows, WindowStore
 
-__all__ = ["Rankings"]
+__all__ = ["Rankings", "as_rows"]
 
 # Changes wait in one shared list; past this many every ranking takes them in, so that the list stays bounded.
 _CHANGES_KEPT = 65_536
+# Parts of a state: the stores of time and of rows, and the rankings that forget, by the uid of their query.
+_STORES = {False: "times", True: "rows"}
+_FORGETTING = "forgetting"
+_SEEN = "seen_from"
 
 
 class Rankings:
@@ -75,6 +86,37 @@ class Rankings:
         """Take note that all rows that can still count will be given again."""
         self._seen_from = dict.fromkeys(self._seen_from, MIN_TIME_US)
 
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the stores, and what the rankings that forget remember; all others follow from the stores.
+
+        Cost: a copy of everything.
+        """
+        found: dict[str, npt.NDArray[Any]] = {}
+        for in_rows, store in self.stores.items():
+            found |= prefixed(_STORES[in_rows], self._with_seen(in_rows, store.state()))
+        for key, ranking in self._forgetting.items():
+            found |= prefixed(f"{_FORGETTING}.{key.owner}", self._with_seen(key, ranking.state()))
+        return found
+
+    def restore(self, state: SavedArrays) -> None:
+        """Hold what `state` returned, and read the stores anew; the same rankings must have been begun before.
+
+        Raises LogError for what does not fit the group or the queries. Cost: a copy, and an index of the objects.
+        """
+        for in_rows, store in self.stores.items():
+            own = part_of(state, _STORES[in_rows])
+            store.restore(own)
+            self._seen_from[in_rows] = _seen(own)
+        for ranking in self._over_store.values():
+            ranking.changed.add_all()
+        for key, forgetting in self._forgetting.items():
+            own = part_of(state, f"{_FORGETTING}.{key.owner}")
+            forgetting.restore(own)
+            self._seen_from[key] = _seen(own)
+
+    def _with_seen(self, key: RankingKey | bool, state: SavedArrays) -> dict[str, npt.NDArray[Any]]:
+        return {**state, _SEEN: np.array([self._seen_from[key]], np.int64)}
+
     def take(self, rows: Rows, first: int, last: int, *, in_rows: bool, end: int) -> None:
         """Give rows [first, last) to the store, unless it is left out, and to the rankings that forget.
 
@@ -119,3 +161,19 @@ class Rankings:
         if not store.rows_applied:
             return MIN_TIME_US
         return store.rows_applied if in_rows else min(taken_until_us, (store.newest + 1) * self._group.pane_us)
+
+
+def as_rows(rows: SequencedRows) -> Rows:
+    """Return rows in total order as stores and rankings take them, over the same memory."""
+    return Rows(
+        stream=rows.stream,
+        event_time_us=rows.event_time_us,
+        id_bytes=rows.id_bytes,
+        id_ends=rows.id_ends,
+        id_hash=rows.id_hash.view(np.int64),
+        values=rows.values,
+    )
+
+
+def _seen(state: SavedArrays) -> int:
+    return int(array_of(state, _SEEN, np.int64, (1,))[0])

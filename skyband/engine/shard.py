@@ -15,22 +15,24 @@ from dataclasses import replace
 import numpy as np
 
 from skyband.coverage.aligned_batch import AlignedBatch
-from skyband.coverage.sequenced_rows import SequencedRows
 from skyband.coverage.sequencer import Sequencer
 from skyband.engine.checkpoint import Checkpoint, Done, Standing
 from skyband.engine.contenders import Prospects, ProspectsOfRankings
 from skyband.engine.query_set import QuerySet, first_multiple_after
 from skyband.engine.ranked import Ranked, Ranking
 from skyband.engine.ranking import RankingKey, ranking_key
-from skyband.engine.rankings import Rankings
-from skyband.engine.shard_statistics import QueryStatistics, ShardStatistics
+from skyband.engine.rankings import Rankings, as_rows
+from skyband.engine.shard_statistics import QueryStatistics, ShardStatistics, statistics_of
 from skyband.engine.shown_rows import gather
+from skyband.engine.snapshot import Snapshot, shape_of
+from skyband.errors import LogError
 from skyband.model.binding import bind
 from skyband.model.catalog import QueryChange
 from skyband.model.duration import MAX_TIME_US, MIN_TIME_US
 from skyband.model.group import Group
 from skyband.model.partials import Activated, Evaluation, PartialBatch, Progress
 from skyband.model.query import QueryState
+from skyband.model.saved_arrays import array_of, part_of, prefixed
 from skyband.structures.window_store import Rows, WindowStore
 
 __all__ = ["Shard"]
@@ -76,7 +78,7 @@ class Shard:
         frontier, settled = self.sequencer.frontier_us, self.sequencer.settled_us
         self.taken_until_us = self._horizon(frontier, settled)
         rows = self.sequencer.take(self.taken_until_us)
-        columns = _columns(rows)
+        columns = as_rows(rows)
         release = rows.release_time_us
         self._late_rows += int(np.count_nonzero(release > rows.event_time_us))
         cursor = 0
@@ -161,26 +163,48 @@ class Shard:
         for queries in self._sets.values():
             queries.resume(done.queries)
 
+    def snapshot(self, aligned_offset: int) -> Snapshot:
+        """Return all that it holds, between `advance` and the next batch, which is the one at this offset.
+
+        Raises LogError while it reads again what it has told. Cost: a copy of the stores.
+        """
+        if self.is_replaying or self._out:
+            raise LogError(
+                f"shard {self.shard} of group {self.group.name!r} has not told all that it read; take its snapshot "
+                "after advance, once what was done before a restart is read again"
+            )
+        standing, done = self.standing(), self.done(aligned_offset)
+        arrays = {
+            "counts": np.array([self.taken_until_us, self._late_rows, self._evaluations], np.int64),
+            **prefixed("waiting", self.sequencer.waiting()),
+            **prefixed("rankings", self._rankings.state()),
+        }
+        checkpoint = Checkpoint(self.group.name, self.generation, self.shard, aligned_offset, standing, done)
+        return Snapshot(checkpoint, shape_of(self.group), arrays)
+
+    def restore_snapshot(self, snapshot: Snapshot, done: Done | None = None) -> None:
+        """Hold what `snapshot` holds; the next batch is the one at its offset. The shard must be new.
+
+        With `done` of a later offset it tells nothing until `resume`, which is due before the batch at which that ends.
+        Raises LogError for a snapshot of another shard or shape of the group: the shard is then of no use.
+        """
+        snapshot.check_fits(self.group)
+        standing, then = snapshot.checkpoint.standing, snapshot.checkpoint.done
+        self.sequencer.restore(standing.sequencer)
+        self.sequencer.restore_waiting(part_of(snapshot.arrays, "waiting"))
+        self._passed = standing.passed_us
+        counts = array_of(snapshot.arrays, "counts", np.int64, (3,)).tolist()
+        self.taken_until_us, self._late_rows, self._evaluations = counts
+        for query in standing.queries:
+            self._put(query.change)
+        self._rankings.restore(part_of(snapshot.arrays, "rankings"))
+        for queries in self._sets.values():
+            queries.resume(then.queries)
+        self._done = done if done is not None and done.aligned_offset > then.aligned_offset else None
+
     def statistics(self) -> ShardStatistics:
         """Return counts and sizes as of now."""
-        store = self._rankings.stores[False]
-        rankings = self._rankings.all()
-        store_bytes = sum(each.state_bytes for each in self._rankings.stores.values())
-        broken = store.broken_promises + sum(ranking.broken_promises for ranking in self._rankings.forgetting())
-        return ShardStatistics(
-            rows=store.rows_applied,
-            late_rows=self._late_rows,
-            expired_rows=store.expired_rows,
-            broken_promises=broken,
-            not_finite=sum(ranking.not_finite for ranking in rankings),
-            objects=store.objects.live,
-            entries=sum(each.entries for each in self._rankings.stores.values()),
-            held=sum(ranking.held for ranking in rankings),
-            refills=sum(ranking.refills for ranking in rankings),
-            store_bytes=store_bytes,
-            state_bytes=store_bytes + sum(each.state_bytes for each in rankings),
-            evaluations=self._evaluations,
-        )
+        return statistics_of(self._rankings, self._late_rows, self._evaluations)
 
     def uids(self) -> tuple[str, ...]:
         """Return the uids of the queries that are evaluated."""
@@ -373,14 +397,3 @@ class Shard:
             present=shown.present,
             best=prospects.best_of_rows(ranked.present[used], shown.attributes, cases),
         )
-
-
-def _columns(rows: SequencedRows) -> Rows:
-    return Rows(
-        stream=rows.stream,
-        event_time_us=rows.event_time_us,
-        id_bytes=rows.id_bytes,
-        id_ends=rows.id_ends,
-        id_hash=rows.id_hash.view(np.int64),
-        values=rows.values,
-    )

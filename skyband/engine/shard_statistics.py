@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
+from skyband.engine.rankings import Rankings
 from skyband.model.approximation import Approximation
 
-__all__ = ["QueryStatistics", "ShardStatistics"]
+__all__ = ["QueryStatistics", "ShardStatistics", "statistics_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,3 +38,23 @@ class ShardStatistics:
     store_bytes: int
     state_bytes: int
     evaluations: int
+
+
+def statistics_of(rankings: Rankings, late_rows: int, evaluations: int) -> ShardStatistics:
+    """Return counts and sizes of a shard's stores and rankings as of now, with what the shard itself has counted."""
+    store, all_rankings = rankings.stores[False], rankings.all()
+    store_bytes = sum(each.state_bytes for each in rankings.stores.values())
+    return ShardStatistics(
+        rows=store.rows_applied,
+        late_rows=late_rows,
+        expired_rows=store.expired_rows,
+        broken_promises=store.broken_promises + sum(each.broken_promises for each in rankings.forgetting()),
+        not_finite=sum(ranking.not_finite for ranking in all_rankings),
+        objects=store.objects.live,
+        entries=sum(each.entries for each in rankings.stores.values()),
+        held=sum(ranking.held for ranking in all_rankings),
+        refills=sum(ranking.refills for ranking in all_rankings),
+        store_bytes=store_bytes,
+        state_bytes=store_bytes + sum(each.state_bytes for each in all_rankings),
+        evaluations=evaluations,
+    )

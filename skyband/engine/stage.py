@@ -2,19 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
 from skyband.coverage.aligned_batch import AlignedBatch
 from skyband.coverage.sequencer import Sequencer
+from skyband.engine.activations import activations_of
 from skyband.engine.checkpoint import Checkpoint
 from skyband.engine.checkpointer import Checkpointer
 from skyband.engine.report import Reporter
 from skyband.engine.settings import EngineTopics, EngineTuning
 from skyband.engine.shard import Shard
+from skyband.engine.snapshot_records import REBUILT, done_key
+from skyband.engine.stored_checkpoints import (
+    StoredCheckpoints,
+    read_checkpoints,
+    read_snapshot_of,
+    remove_superseded,
+)
 from skyband.errors import CapacityError, CoverageGapError, LogError
 from skyband.log.clock import Clock, SystemClock
 from skyband.log.commit_refused import CommitRefusedError
 from skyband.log.partition_of import partition_of
-from skyband.log.read_range import read_all
 from skyband.log.record_log import Position, Record, RecordLog
 from skyband.model.group import Group
 
@@ -30,8 +38,8 @@ class EngineStage:
 
     Shards are *fixed* (`shards` says which; each begins at the beginning of its partition) or *shared*: the stage is
     then a member of the generation's consumer group, which deals out the aligned partitions. A shared shard goes on
-    from its newest checkpoint; without one it needs the aligned log from its beginning, and is *stopped* if that is
-    gone.
+    from its furthest checkpoint, at once if that names a snapshot; without one it needs the aligned log from its
+    beginning. It is *stopped* if what it needs is gone, or the snapshot is not whole.
 
     Each batch is offered and evaluated before the next: when a query begins depends on the aligned log alone, not on
     how much was read at once. A shard that meets a gap, or has more rows waiting than it may, stops; the others go on.
@@ -68,6 +76,7 @@ class EngineStage:
         self._checkpointers: dict[int, Checkpointer] = {}
         self._read: dict[int, int] = {}
         self._resumes: dict[int, int] = {}
+        self._stored: dict[int, StoredCheckpoints] = {}
         self._reported_us = self._checkpointed_us = self._clock.now_us()
         self._producer = log.producer()
         self._consumer = log.consumer(f"skyband.engine.{group.name}.{generation}")
@@ -93,22 +102,19 @@ class EngineStage:
         return bool(records)
 
     def on_assigned(self, positions: Sequence[Position]) -> dict[Position, int]:
-        """Take these shards, and read each from where its newest checkpoint says."""
+        """Take these shards, and read each from where its furthest checkpoint says."""
         if not positions:
             return {}
-        checkpoints = self._checkpoints()
+        if self._topics.checkpoints:
+            numbers = [at.partition for at in positions]
+            topic, name = self._topics.checkpoints, self._group.name
+            self._stored |= read_checkpoints(self._log, topic, name, self._generation, numbers)
         begins = self._consumer.begin_offsets(positions)
         offsets = {}
         for at in positions:
-            shard = self._begin(at.partition)
-            found = checkpoints.get(at.partition)
-            offset = 0
-            if found is not None:
-                shard.restore(found)
-                offset = found.aligned_offset
-                self._resumes[at.partition] = found.done.aligned_offset
+            offset = self._take_up(at.partition)
             if offset < begins[at]:
-                self.stopped[at.partition] = self._lost(at, offset, begins[at])
+                self.stopped.setdefault(at.partition, self._lost(at, offset, begins[at]))
                 offset = begins[at]
             offsets[at] = offset
         return offsets
@@ -121,6 +127,7 @@ class EngineStage:
         for number in numbers:
             for table in (self.shards, self.stopped, self._reporters, self._checkpointers, self._read, self._resumes):
                 table.pop(number, None)
+            self._stored.pop(number, None)
 
     def close(self) -> None:
         """Leave checkpoints, and the group."""
@@ -144,6 +151,37 @@ class EngineStage:
         self._reporters[number] = Reporter(shard)
         self._checkpointers[number] = Checkpointer(shard)
         return shard
+
+    def _take_up(self, number: int) -> int:
+        """Begin a shard where its furthest checkpoint says; return the offset of its next batch."""
+        shard = self._begin(number)
+        stored = self._stored.get(number)
+        found = None if stored is None else stored.furthest()
+        if stored is None or found is None:
+            return 0
+        done = stored.told() or found.done
+        if found.snapshot is None:
+            shard.restore(replace(found, done=done))
+        else:
+            try:
+                shard.restore_snapshot(read_snapshot_of(self._log, self._topics.checkpoints, stored, found), done)
+            except LogError as error:
+                self._begin(number)
+                self.stopped[number] = error
+                return found.aligned_offset
+            self._checkpointers[number] = Checkpointer(shard, found)
+            self._tell_begun(found)
+        if shard.is_replaying:
+            self._resumes[number] = done.aligned_offset
+        return found.aligned_offset
+
+    def _tell_begun(self, found: Checkpoint) -> None:
+        """Tell which queries run, if the snapshot is of a time when nobody listened; told again, it changes nothing."""
+        if found.snapshot is None or not found.snapshot.writer.startswith(REBUILT):
+            return
+        for value in activations_of(found):
+            partition, key = self._topics.partials_partition, self._group.name.encode()
+            self._producer.send(self._topics.partials, partition, value, key=key)
 
     def _handle(self, record: Record) -> None:
         number, batch = record.partition, record.value
@@ -178,17 +216,7 @@ class EngineStage:
         """Have stored what was told; then write checkpoints, and commit what was read."""
         self._producer.flush()
         if self._topics.checkpoints:
-            partitions = self._log.partitions(self._topics.checkpoints)
-            for number in numbers:
-                checkpoint = None
-                if number in self._read and number not in self.stopped:
-                    checkpoint = self._checkpointers[number].checkpoint(self._read[number])
-                if checkpoint is not None:
-                    partition = partition_of(checkpoint.key, partitions)
-                    self._producer.send(
-                        self._topics.checkpoints, partition, checkpoint.document(), key=checkpoint.key.encode()
-                    )
-            self._producer.flush()
+            self._store_checkpoints(numbers)
         aligned = self._topics.aligned
         read = {Position(aligned, number): self._read[number] for number in numbers if number in self._read}
         if read:
@@ -196,17 +224,27 @@ class EngineStage:
             with suppress(CommitRefusedError):
                 self._consumer.commit(read)
 
-    def _checkpoints(self) -> dict[int, Checkpoint]:
-        """Return the newest checkpoint of each shard of this generation."""
-        if not self._topics.checkpoints:
-            return {}
-        found: dict[int, Checkpoint] = {}
-        prefix = f"{self._group.name}/{self._generation}/".encode()
-        for record in read_all(self._log, self._topics.checkpoints):
-            if record.key is not None and record.key.startswith(prefix) and isinstance(record.value, Mapping):
-                checkpoint = Checkpoint.of(record.value)
-                found[checkpoint.shard] = checkpoint
-        return found
+    def _store_checkpoints(self, numbers: Sequence[int]) -> None:
+        """Write checkpoints; once they are stored, delete the snapshots that they make useless."""
+        topic, partitions, small = self._topics.checkpoints, self._log.partitions(self._topics.checkpoints), []
+        for number in numbers:
+            checkpoint = None
+            if number in self._read and number not in self.stopped:
+                checkpoint = self._checkpointers[number].checkpoint(self._read[number])
+            if checkpoint is None:
+                continue
+            partition, key = partition_of(checkpoint.key, partitions), done_key(checkpoint)
+            self._producer.send(topic, partition, checkpoint.document(), key=key.encode())
+            stored = self._stored.get(number)
+            if stored is not None and checkpoint.snapshot is not None:
+                stored.note(checkpoint, key, partition)
+            elif stored is not None and stored.of_snapshots:
+                small.append((stored, checkpoint))
+        self._producer.flush()
+        for stored, checkpoint in small:
+            remove_superseded(self._producer, topic, stored, checkpoint)
+        if small:
+            self._producer.flush()
 
     def _report(self, now_us: int) -> None:
         since_us = now_us - self._reported_us

@@ -25,13 +25,14 @@ older than `low`, and an empty slot has time MIN_TIME_US and values 0.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from skyband.errors import DefinitionError
 from skyband.model.duration import MIN_TIME_US
+from skyband.model.saved_arrays import SavedArrays, array_of
 from skyband.model.statistics import Appearance
 from skyband.structures.coordinated_sample_kernels import (
     COUNTS,
@@ -181,6 +182,15 @@ class CoordinatedSample:
             own.counts[place] = max(int(own.counts[place]), int(theirs.counts[place]))
         drop_objects(tuple(own))
         observe_objects(tuple(own), tuple(theirs), theirs.values.reshape(-1, theirs.values.shape[2]))
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return its arrays. Cost: a copy of the budget."""
+        return {name: array.copy() for name, array in self.arrays._asdict().items()}
+
+    def restore(self, state: SavedArrays) -> None:
+        """Hold what another sample of the same streams, window and budget held. Raises LogError if it was not."""
+        for name, array in self.arrays._asdict().items():
+            array[...] = array_of(state, name, array.dtype, array.shape)
 
     def objects(self, at_us: int, window_us: int) -> SampledObjects:
         """Return the objects seen in ``[at_us - window_us, at_us)``; the arrays are copies. Cost O(n log n)."""

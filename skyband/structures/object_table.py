@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from skyband.model.saved_arrays import SavedArrays, array_of
 from skyband.structures.array_types import Bytes, Indexes, Ints
 
 __all__ = [
@@ -308,6 +309,36 @@ class ObjectTable:
             into = np.empty(size, np.uint8)
             _copy_ids(arrays.records, arrays.arena, slots, into, ends)
         return into, ends
+
+    def state(self) -> dict[str, npt.NDArray[np.int64] | npt.NDArray[np.int32] | npt.NDArray[np.uint8]]:
+        """Return its arrays, but the index, which follows from them. Cost: a copy."""
+        arrays = self._arrays
+        return {
+            "records": arrays.records[: self.top].copy(),
+            "arena": arrays.arena[: int(arrays.counts[USED])].copy(),
+            "free": arrays.free[: int(arrays.counts[FREE])].copy(),
+            "counts": arrays.counts.copy(),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Hold what another table held, slot for slot. Cost: a copy, and a hash probe for each object.
+
+        Raises LogError for arrays that do not fit each other.
+        """
+        counts = array_of(state, "counts", np.int64, (4,))
+        top, used = int(counts[TOP]), int(counts[USED])
+        saved = array_of(state, "records", np.int64, (top, 4 + self._words))
+        self.capacity = max(self.capacity, top + top // 4)
+        records = _records(self.capacity, 4 + self._words)
+        records[:top] = saved
+        arena = np.zeros(max(16 * 1024, used + used // 4), np.uint8)
+        arena[:used] = array_of(state, "arena", np.uint8, (used,))
+        free = np.zeros(self.capacity, np.int32)
+        free[: int(counts[FREE])] = array_of(state, "free", np.int32, (int(counts[FREE]),))
+        table = _empty_index(2 * self.capacity if self.indexed else 2)
+        self._arrays = ObjectArrays(table, records, arena, free, counts.copy())
+        if self.indexed:
+            _reindex(self._arrays)
 
     def _live_bytes(self) -> int:
         places = self._arrays.records[: self.top, 2]

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
+from skyband.model.saved_arrays import SavedArrays, array_of, part_of, prefixed
 from skyband.model.stream import Aggregate
 from skyband.structures.object_table import ObjectTable
 from skyband.structures.store_arrays import Layout, Rows, StoreArrays
@@ -192,6 +193,44 @@ class WindowStore:
         for count in (NEWEST, EXPIRED, BROKEN):
             other._arrays.counts[count] = self._arrays.counts[count]
         return other
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return its arrays; the list of changes is no part of them. Cost: a copy."""
+        arrays = self._arrays
+        counts = arrays.counts.copy()
+        counts[CHANGES] = 0
+        return {
+            "counts": counts,
+            "place": np.array([self.low, self.rows_applied], np.int64),
+            "cells": arrays.cells[: int(counts[CELLS])].copy(),
+            "buckets": arrays.buckets.copy(),
+            "nodes": arrays.nodes[: int(counts[NODES])].copy(),
+            "free_blocks": arrays.free_blocks.copy(),
+            **prefixed("objects", self.objects.state()),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Hold what another store of the group held; all objects have changed for whoever reads them.
+
+        Raises LogError for arrays that do not fit the group or each other. Cost: a copy, and an index of the objects.
+        """
+        counts = array_of(state, "counts", np.int64, (COUNTS,)).copy()
+        cells = array_of(state, "cells", np.float64, (int(counts[CELLS]), self._width))
+        nodes = array_of(state, "nodes", np.int32, (int(counts[NODES]), 2))
+        buckets = array_of(state, "buckets", np.int32, self._arrays.buckets.shape)
+        free_blocks = array_of(state, "free_blocks", np.int32, self._arrays.free_blocks.shape)
+        self.low, self.rows_applied = map(int, array_of(state, "place", np.int64, (2,)))
+        self.objects.restore(part_of(state, "objects"))
+        room = _longer(cells, 1024 + len(cells) + len(cells) // 4)
+        self._arrays = self._arrays._replace(
+            cells=room,
+            ticks=room.view(np.int64),
+            chains=self._chains(),
+            buckets=buckets.copy(),
+            nodes=_longer(nodes, 1024 + len(nodes) + len(nodes) // 4),
+            free_blocks=free_blocks.copy(),
+            counts=counts,
+        )
 
     def expire(self, low: int) -> None:
         """Drop all entries with a tick below `low`, and the objects that have none left. Cost O(entries dropped)."""

@@ -195,8 +195,16 @@ def test_runs_of_every_kind_with_restarts_tell_what_unbroken_ones_tell(seed: int
 
 
 def test_a_checkpoint_of_another_version_is_refused() -> None:
-    with pytest.raises(LogError, match="has version 0, this engine reads 1"):
+    with pytest.raises(LogError, match="has version 0, this engine reads 1 to 2"):
         Checkpoint.of({"version": 0})
+
+
+def test_a_checkpoint_of_version_1_is_read() -> None:
+    group, _, rows = long_stream(1)
+    shard = new_shard(group, rows)
+    told_of = Checkpoint("g", 1, 0, 0, shard.standing(), shard.done(0))
+    assert "snapshot" not in told_of.document()
+    assert Checkpoint.of({**told_of.document(), "version": 1}) == told_of
 
 
 def test_a_damaged_checkpoint_is_refused() -> None:

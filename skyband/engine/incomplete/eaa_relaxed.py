@@ -3,6 +3,8 @@
 Initial state: nothing seen. Invariant: right for windows that begin after the first row was taken.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,6 +17,7 @@ from skyband.model.ability import why_not_forget
 from skyband.model.approximation import Approximation
 from skyband.model.binding import BoundQuery
 from skyband.model.group import Group
+from skyband.model.saved_arrays import SavedArrays, part_of, prefixed
 from skyband.structures.object_table import ObjectTable
 from skyband.structures.store_arrays import Rows
 
@@ -55,6 +58,14 @@ class EaaRelaxed:
         assert len(sizes) == 1
         self._set.pass_to(end - self._set.ask.size)
         return self._set.sweep(int(ks[0])).as_ranked()
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it remembers. Cost: a copy."""
+        return prefixed("set", self._set.state())
+
+    def restore(self, state: SavedArrays) -> None:
+        """Remember what another ranking of the query did, after `demand`; raises LogError for what does not fit."""
+        self._set.restore(part_of(state, "set"))
 
     def _check(self) -> None:
         self._set._check()

@@ -8,6 +8,8 @@ evaluation of each quarter of a window, never in between: what is forgotten depe
 not on how the rows were cut into batches.
 """
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -19,7 +21,9 @@ from skyband.engine.incomplete.own_recall import OwnRecall, Recall
 from skyband.engine.ranked import Ranked
 from skyband.model.approximation import FEWEST_DUE, Approximation
 from skyband.model.binding import BoundQuery
+from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
+from skyband.model.saved_arrays import SavedArrays, array_of, part_of, prefixed
 from skyband.structures.store_arrays import Rows
 
 __all__ = ["ForeseeingRanking"]
@@ -102,6 +106,28 @@ class ForeseeingRanking(EaaRelaxed):
         counted = self._own.compare(self.objects, shown, min(k, self._set.k), end - size)
         self._recent = Recall(*(a + b for a, b in zip(self._recent, counted, strict=True)))
         return shown.as_ranked()
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return all that it remembers, samples and errors among it. Cost: a copy."""
+        times = (MIN_TIME_US if at is None else at for at in (self._renewed_at, self._steered_at))
+        return {
+            **super().state(),
+            **prefixed("own", self._own.state()),
+            **prefixed("outlook", self._outlook.state()),
+            "errors": np.array([self._asked_error, self._forced_error], np.float64),
+            "numbers": np.array([*times, *self._recent], np.int64),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Remember what another ranking of the query did, after `demand`; raises LogError for what does not fit."""
+        super().restore(state)
+        self._own.restore(part_of(state, "own"))
+        self._outlook.restore(part_of(state, "outlook"))
+        self._asked_error, self._forced_error = array_of(state, "errors", np.float64, (2,)).tolist()
+        renewed_at, steered_at, *recent = array_of(state, "numbers", np.int64, (5,)).tolist()
+        self._renewed_at = None if renewed_at == MIN_TIME_US else renewed_at
+        self._steered_at = None if steered_at == MIN_TIME_US else steered_at
+        self._recent = Recall(*recent)
 
     def _renew(self, end: int) -> None:
         self._renewed_at = end

@@ -30,7 +30,7 @@ its newest to its oldest, with distinct ticks; an object has a slot iff it has a
 Sources: Haghani et al., CIKM 2009, sec. 3.2; the sweep, the classes and the columns are ours.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +63,7 @@ from skyband.engine.incomplete.instances import (
 from skyband.engine.incomplete.sweep_kernels import compact, examine, expire, leave_out, relink, sweep
 from skyband.engine.ranked import Ranked
 from skyband.model.duration import MIN_TIME_US
+from skyband.model.saved_arrays import SavedArrays, array_of, part_of, prefixed
 from skyband.structures.object_table import ObjectTable
 from skyband.structures.store_arrays import Rows
 
@@ -259,6 +260,44 @@ class InstanceSet:
         leave_out(tuple(self.objects.arrays), tuple(self._instances), self.counts, limit)
         self.settle()
         self._gather()
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return its arrays, those of the foresight among them. Cost: a copy."""
+        used, sight = int(self.counts[PLACES]), self.foresight._asdict()
+        return {
+            **{name: array[:used].copy() for name, array in self._instances._asdict().items()},
+            "counts": self.counts.copy(),
+            "asked": self._work.asked.copy(),
+            # When a sweep is due depends on the room that there is, and what an approximate set forgets on sweeps.
+            "room": np.array([len(self._instances.tick)], np.int64),
+            **{f"foresight.{name}": np.array(value) for name, value in sight.items()},
+            **prefixed("objects", self.objects.state()),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Hold what another set of the same query and k held. Raises LogError for arrays that do not fit.
+
+        Cost: a copy, and an index of the objects.
+        """
+        counts = array_of(state, "counts", np.int64, (COUNTS,))
+        used, room = int(counts[PLACES]), int(array_of(state, "room", np.int64, (1,))[0])
+        self._instances = self._make(room)
+        for name, array in self._instances._asdict().items():
+            array[:used] = array_of(state, name, array.dtype, (used, *array.shape[1:]))
+        asked = array_of(state, "asked", np.int64, self._work.asked.shape)
+        self._work = self._work._replace(fallen=np.zeros(room, np.int32))
+        self._work.counts[...] = counts
+        self._work.asked[...] = asked
+        self.objects.restore(part_of(state, "objects"))
+        self._fit()
+        sight = part_of(state, "foresight")
+        columns = {
+            name: array_of(sight, name, array.dtype, (-1, *array.shape[1:])).copy()
+            for name, array in self.foresight._asdict().items()
+            if isinstance(array, np.ndarray)
+        }
+        kind, step = (int(array_of(sight, name, np.int64, ())) for name in ("kind", "step"))
+        self.foresight = Foresight(kind, step, **columns)
 
     def _make(self, capacity: int) -> Instances:
         return Instances(

@@ -16,6 +16,7 @@ Sources: Haghani et al., CIKM 2009, sec. 4, for the expected bound; the sample a
 
 import math
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,7 @@ from skyband.engine.incomplete.foresight import (
     no_foresight,
 )
 from skyband.model.duration import MAX_TIME_US
+from skyband.model.saved_arrays import SavedArrays, array_of, part_of, prefixed
 from skyband.structures.coordinated_sample import LEAST_OBJECTS, CoordinatedSample, SampledObjects
 from skyband.structures.store_arrays import Rows
 
@@ -184,3 +186,17 @@ class Outlook:
         sight = make(complete, self._ask, self.patterns, epsilon)
         self.unknown_patterns = int(np.count_nonzero(sight.places[::AGES] == 0))
         return sight
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the sample and the patterns. Cost: a copy."""
+        return {
+            "patterns": np.array(sorted(self.patterns), np.int64),
+            "unknown": np.array([self.unknown_patterns], np.int64),
+            **prefixed("sample", self.sample.state()),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Know what the outlook of another ranking of the query knew. Raises LogError if it does not fit."""
+        self.sample.restore(part_of(state, "sample"))
+        self.patterns = set(array_of(state, "patterns", np.int64, (-1,)).tolist())
+        self.unknown_patterns = int(array_of(state, "unknown", np.int64, (1,))[0])

@@ -18,6 +18,7 @@ from skyband.engine.incomplete.bounds import Ask
 from skyband.engine.incomplete.instance_set import InstanceSet, Shown
 from skyband.engine.incomplete.instances import CURRENT, DEAD, OLDER, PLACES, SLOT, START, Instances
 from skyband.engine.incomplete.sweep_kernels import SHARE_MASK, SHARE_SHIFT
+from skyband.model.saved_arrays import SavedArrays, array_of, part_of, prefixed
 from skyband.structures.array_types import Indexes, Ints
 from skyband.structures.object_table import MAX_ID_BYTES, ObjectArrays, ObjectTable, find_object
 from skyband.structures.store_arrays import Rows
@@ -107,6 +108,23 @@ class OwnRecall:
         recall = Recall(*map(int, counted))
         self.total = Recall(*(a + b for a, b in zip(self.total, recall, strict=True)))
         return recall
+
+    def state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the sample, and what was counted. Cost: a copy."""
+        return {
+            **prefixed("set", self._set.state()),
+            "due_at": self._due_at[: self._set.objects.top].copy(),
+            "numbers": np.array([self._limit, self._evaluations, *self.total], np.int64),
+        }
+
+    def restore(self, state: SavedArrays) -> None:
+        """Know what the recall of another ranking of the query knew. Raises LogError if it does not fit."""
+        self._set.restore(part_of(state, "set"))
+        due_at = array_of(state, "due_at", np.int64, (-1,))
+        self._due_at = np.zeros(self._set.objects.capacity, np.int64)
+        self._due_at[: len(due_at)] = due_at
+        self._limit, self._evaluations, *total = array_of(state, "numbers", np.int64, (5,)).tolist()
+        self.total = Recall(*total)
 
     def _check(self) -> None:
         self._set._check()

@@ -37,6 +37,7 @@ FINGERPRINTS: dict[tuple[str, int], str] = {
     ("aligned_batch", 1): "ffb494fbc28eafdc",
     ("catalog_event", 1): "89ee6ec0049e3fca",
     ("checkpoint", 1): "72a52d4135ca1533",
+    ("checkpoint", 2): "8f7f2ca7e17f9439",
     ("dead_letter", 1): "71fd4c4ba82597a3",
     ("mark", 1): "c8bece483785f6c5",
     ("partial", 1): "c07e5ebbc453b7d6",
@@ -161,6 +162,14 @@ def test_results_written_before_there_were_candidates_are_read() -> None:
     fastavro.schemaless_writer(stream, older, {**record, "frontier_us": None})
     found = Codecs().decode("results", b"\1" + stream.getvalue())
     assert found == Result("q", "u", 0, 5, (ResultRow(1, "a", 2.5, {"x": 1.0}),), None, 3)
+
+
+def test_checkpoints_written_before_there_were_snapshots_are_read() -> None:
+    older = fastavro.parse_schema(json.loads((SCHEMAS / "old" / "checkpoint.1.avsc").read_text()))
+    place = {"group": "g", "generation": 1, "shard": 2, "aligned_offset": 7}
+    stream = BytesIO()
+    fastavro.schemaless_writer(stream, older, {**place, "state": '{"version":1}'})
+    assert Codecs().decode("checkpoints", b"\1" + stream.getvalue()) == {**place, "version": 1}
 
 
 def test_an_older_reader_refuses_a_newer_version_in_words(folder: Path) -> None:

@@ -60,6 +60,7 @@ documents = st.dictionaries(
 )
 places = st.fixed_dictionaries({"group": names, "generation": counts, "shard": counts, "aligned_offset": offsets})
 checkpoints = st.builds(lambda state, place: {**state, **place}, documents, places)
+chunks = st.builds(lambda piece, place: {**place, "chunk": piece}, st.binary(max_size=100), places)
 
 result_rows = st.builds(
     ResultRow,
@@ -277,7 +278,7 @@ def partial_batches(draw: st.DrawFn) -> PartialBatch:
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "aligned.factory.3": aligned_batches(),
     "catalog": documents | changes,
-    "checkpoints": checkpoints,
+    "checkpoints": checkpoints | chunks,
     "dead-letters": letters,
     "marks": marks | merge_checkpoints,
     "partials": partial_batches() | progress | activated,
