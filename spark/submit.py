@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["JOBS", "submitted"]
 
-JOBS = ("archive",)
+JOBS = ("archive", "pipeline")
 
 
 def submitted(arguments: list[str]) -> int:

@@ -132,6 +132,10 @@ class Aligner:
         """Return whether `finish` was called for a source partition."""
         return self._source(key).is_finished
 
+    def has_heard(self, key: SourceKey) -> bool:
+        """Return whether a source partition brought anything usable since the last `tick`."""
+        return self._source(key).has_heard
+
     def can_idle(self, key: SourceKey) -> bool:
         """Return whether `tick` wants to know if this source partition is at its end."""
         return self._source(key).can_idle

@@ -78,6 +78,11 @@ class SourcePartition:
         return self.stream.name if self.stream else "catalog"
 
     @property
+    def has_heard(self) -> bool:
+        """Whether anything usable came since the last `tick`; before the first one, as if something had."""
+        return self._heard
+
+    @property
     def is_finished(self) -> bool:
         """Whether no more rows will come."""
         return self.watermark_us >= MAX_TIME_US

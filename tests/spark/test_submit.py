@@ -20,7 +20,7 @@ def test_every_job_is_a_module_with_a_main() -> None:
 
 def test_without_a_job_it_says_which_there_are(capsys: pytest.CaptureFixture[str]) -> None:
     assert submitted(["archives"]) == 2
-    assert "one of archive" in capsys.readouterr().err
+    assert "one of archive, " in capsys.readouterr().err
 
 
 def test_its_folder_hides_no_module_of_the_same_name(tmp_path: Path) -> None:
