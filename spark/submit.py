@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["JOBS", "submitted"]
 
-JOBS = ("archive", "pipeline")
+JOBS = ("archive", "audit", "pipeline")
 
 
 def submitted(arguments: list[str]) -> int:
