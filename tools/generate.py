@@ -4,6 +4,7 @@ What is generated is committed: who installs the package needs no compiler.
 """
 
 import filecmp
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -54,9 +55,14 @@ def main(arguments: list[str]) -> int:
         for name in found:
             print(f"{name} is not as proto/ has it; run: python -m tools.generate", file=sys.stderr)
         return bool(found)
-    for name in generated(ROOT):
-        (ROOT / name).unlink()
-    generate(ROOT)
+    with tempfile.TemporaryDirectory() as folder:
+        # Nothing is touched before the compiler has found nothing wrong.
+        generate(Path(folder))
+        names = generated(Path(folder))
+        for name in generated(ROOT) - names:
+            (ROOT / name).unlink()
+        for name in names:
+            shutil.copyfile(Path(folder, name), ROOT / name)
     return 0
 
 
