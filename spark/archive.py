@@ -38,7 +38,7 @@ EXAMPLES = examples(
     "python -m spark.archive --archive s3://bucket/skyband --group factory --no-sources --trigger 5m",
     "python -m spark.archive --archive /data/archive --available-now --compact",
     "python -m spark.archive --archive /data/archive --compact",
-    'PYTHONPATH=. spark-submit --jars "$(python -m spark.jars)" spark/archive.py --archive s3://bucket/skyband',
+    'spark-submit --jars "$(python -m spark.jars)" spark/submit.py archive --archive s3://bucket/skyband',
 )
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)

@@ -36,7 +36,7 @@ EXAMPLES = examples(
     "python -m spark.pipeline --group factory --checkpoint /data/pipeline",
     "python -m spark.pipeline --definitions factory.yaml --checkpoint /data/pipeline --max-offsets 500000",
     "python -m spark.pipeline --group factory --checkpoint /data/pipeline --available-now",
-    'PYTHONPATH=. spark-submit --jars "$(python -m spark.jars)" spark/pipeline.py --group factory '
+    'spark-submit --jars "$(python -m spark.jars)" spark/submit.py pipeline --group factory '
     "--checkpoint s3a://bucket/pipeline --trigger 5s",
 )
 

@@ -29,10 +29,7 @@ from skyband.model.source_rows import DeadLetter, Reason
 from skyband.model.stream_form import read_stream
 from skyband.structures.hashing import shards_of
 from tests.cli.conftest import ROOT, START
-from tests.kafka.conftest import kafka
 from tests.kafka.logs import FOREVER_S, moments
-
-__all__ = ["kafka"]
 
 pytestmark = pytest.mark.kafka
 
