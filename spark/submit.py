@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["JOBS", "submitted"]
 
-JOBS = ("archive", "audit", "pipeline")
+JOBS = ("archive", "audit", "pipeline", "rebuild", "statistics")
 
 
 def submitted(arguments: list[str]) -> int:

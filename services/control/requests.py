@@ -1,5 +1,6 @@
 """What requests of the control service have in common: a resource, its name or id, and paths to their fields."""
 
+import json
 import re
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -7,8 +8,10 @@ from zoneinfo import ZoneInfo
 from google.protobuf.descriptor import Descriptor
 
 from skyband.errors import DefinitionError
+from skyband.model.rebuild import Rebuild
+from skyband.v1 import control_pb2 as pb
 
-__all__ = ["as_named", "named", "placed", "resource_in", "zone"]
+__all__ = ["as_named", "named", "placed", "rebuild_in", "resource_in", "zone"]
 
 
 def resource_in(request: Any) -> Any:
@@ -37,7 +40,7 @@ def as_named(field: str | None, request: object) -> str | None:
 
 def placed(field: str | None, resource: Descriptor) -> str:
     """Return the path in the request of what control calls `field`."""
-    if field == "update_mask":
+    if field in ("update_mask", "rebuild"):
         return field
     top = re.split(r"[.\[]", field or "")[0]
     if top == "sources":
@@ -54,3 +57,18 @@ def zone(name: str) -> ZoneInfo:
     except (KeyError, ValueError, OSError) as error:
         message = f"time_zone {name!r} is not known here; write for example Europe/Berlin"
         raise DefinitionError(message, field="time_zone") from error
+
+
+def rebuild_in(request: pb.RegenerateGroupRequest) -> Rebuild | None:
+    """Return the rebuild that a new generation goes on from, None without one. Raises DefinitionError."""
+    if not request.rebuild:
+        return None
+    for name in ("group", "begin"):
+        if request.HasField(name):
+            raise DefinitionError(f"a rebuild says all of the group; leave {name} out", field=name)
+    try:
+        document = json.loads(request.rebuild)
+    except ValueError as error:
+        message = f"rebuild is no JSON ({error}); send what python -m spark.rebuild wrote"
+        raise DefinitionError(message, field="rebuild") from None
+    return Rebuild.of(document)

@@ -26,6 +26,7 @@ from skyband.control.stage import CATALOG_TOPIC, ControlStage
 from skyband.errors import LogError
 from skyband.log.clock import SystemClock
 from skyband.log.record_log import Position
+from skyband.model.rebuild import Rebuild
 from skyband.model.resources import GroupResource
 from skyband.v1 import control_pb2_grpc
 
@@ -92,7 +93,9 @@ class Control:
     def register(self, server: grpc.aio.Server, loop: asyncio.AbstractEventLoop) -> None:
         """Add the control service to a server."""
         address = self._settings.results_address
-        servicer = ControlServicer(self._calls.call, self._sources.resolve, address, self.statistics.of)
+        servicer = ControlServicer(
+            self._calls.call, self._sources.resolve, address, self.statistics.of, self._sources.check_rebuilt
+        )
         control_pb2_grpc.add_ControlServiceServicer_to_server(servicer, server)
 
     def _open(self) -> "ControlLoop":
@@ -161,8 +164,13 @@ class ControlLoop:
             lambda: uuid.uuid4().hex[:16],
             writes=writes,
             prepare=self._prepare,
+            take_over=self._take_over,
         )
 
     def _prepare(self, resource: GroupResource) -> None:
         self._sources.prepare(resource)
+        get_logger().info(GENERATION_PREPARED, group=resource.group.name, generation=resource.generation)
+
+    def _take_over(self, resource: GroupResource, rebuild: Rebuild) -> None:
+        self._sources.take_over(resource, rebuild)
         get_logger().info(GENERATION_PREPARED, group=resource.group.name, generation=resource.generation)

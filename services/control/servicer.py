@@ -12,12 +12,13 @@ from google.protobuf.empty_pb2 import Empty
 
 import skyband
 from services.control.masks import changed
-from services.control.requests import as_named, named, placed, resource_in, zone
+from services.control.requests import as_named, named, placed, rebuild_in, resource_in, zone
 from services.runtime.grpc_errors import Conflict, refuse, status_of
 from skyband.control import commands
 from skyband.control.stage import ControlStage
 from skyband.errors import ConflictError, DefinitionError, LogError, NotFoundError, SkybandError
 from skyband.model.published_statistics import PublishedStatistics
+from skyband.model.rebuild import Rebuild
 from skyband.model.resources import (
     GroupResource,
     GroupSpec,
@@ -31,6 +32,7 @@ from skyband.model.resources import (
 )
 from skyband.model.stream import Stream
 from skyband.sketch.merged import merged_statistics
+from skyband.sketch.publication import SERVICE
 from skyband.v1 import control_pb2 as pb
 from skyband.v1 import control_pb2_grpc, types_pb2
 from skyband.v1.begin import Begin
@@ -74,8 +76,8 @@ class ResolveSources(Protocol):
 class StatisticsOf(Protocol):
     """Says what is known of the streams of a group."""
 
-    def __call__(self, resource: GroupResource, window_us: int | None, /) -> PublishedStatistics:
-        """Return it. Raises NotFoundError if that is nothing, DefinitionError for a window that is none."""
+    def __call__(self, resource: GroupResource, window_us: int | None, source: str, /) -> PublishedStatistics:
+        """Return what `source` says. Raises NotFoundError if that is nothing, DefinitionError for a window of none."""
 
 
 def _answers(method: Callable[[_S, _Request, _Context], _Response]) -> Callable[[_S, _Request, _Context], _Response]:
@@ -95,7 +97,7 @@ def _answers(method: Callable[[_S, _Request, _Context], _Response]) -> Callable[
     return answer
 
 
-def _nothing_published(resource: GroupResource, window_us: int | None) -> PublishedStatistics:
+def _nothing_published(resource: GroupResource, window_us: int | None, source: str) -> PublishedStatistics:
     """Return the statistics where nobody makes any."""
     return merged_statistics(resource.group, resource.generation, (), window_us)
 
@@ -104,8 +106,8 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
     """Answers the calls of any number of threads.
 
     `call` runs what touches the stage on its owner's thread; `resolve_sources` is asked, on the thread of the call,
-    where a group begins, and `statistics_of` what is known of its streams. A retry with a request_id begins where the
-    first try did.
+    where a group begins, `statistics_of` what is known of its streams, and `check_rebuilt` whether the log still has
+    what a rebuild goes on from. A retry with a request_id begins where the first try did.
     """
 
     def __init__(
@@ -114,10 +116,12 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
         resolve_sources: ResolveSources,
         results_address: str = "",
         statistics_of: StatisticsOf = _nothing_published,
+        check_rebuilt: Callable[[Rebuild], None] = lambda rebuild: None,
     ) -> None:
         """Serve a stage; `results_address` is where clients find the results service, empty: where they found this."""
         self._call = call
         self._statistics_of = statistics_of
+        self._check_rebuilt = check_rebuilt
         self._resolve_sources = resolve_sources
         self._results_address = results_address
 
@@ -212,6 +216,11 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
     def RegenerateGroup(self, request: pb.RegenerateGroupRequest, context: _Context) -> types_pb2.Group:
         """Begin a new generation of a group."""
         name = group_id(request.name)
+        if (rebuild := rebuild_in(request)) is not None:
+            wanted = commands.RegenerateGroup(name, GroupSpec.of(rebuild.group), (), request.etag, rebuild)
+            self._call(lambda stage: stage.execute(wanted, request_id=request.request_id, validate_only=True))
+            self._check_rebuilt(rebuild)
+            return self._change_group(request, lambda stage: wanted)
 
         def spec(stage: ControlStage) -> GroupSpec:
             current = write_group_resource(stage.catalog.group(name))
@@ -229,7 +238,7 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
         name = group_id(request.name)
         window_us = duration_us(request.window, "window") if request.HasField("window") else None
         resource = self._call(lambda stage: stage.catalog.group(name))
-        return write_statistics(self._statistics_of(resource, window_us))
+        return write_statistics(self._statistics_of(resource, window_us, request.source or SERVICE))
 
     # --- queries
 
@@ -315,7 +324,7 @@ class ControlServicer(control_pb2_grpc.ControlServiceServicer):
     def _known(self, resource: GroupResource, window_us: int | None) -> tuple[PublishedStatistics | None, str]:
         """Return the statistics of a group, or None and why; empty if nothing is published."""
         try:
-            return self._statistics_of(resource, window_us), ""
+            return self._statistics_of(resource, window_us, SERVICE), ""
         except NotFoundError:
             return None, ""
         except SkybandError as error:

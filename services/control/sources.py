@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 
+from services.control.rebuilt import check_rebuilt, goes_on, holds_records
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.topics import aligned_config
 from skyband.align.stage import aligned_topic, consumer_group
 from skyband.control.stage import CATALOG_TOPIC
 from skyband.errors import ConflictError, LogError
 from skyband.log.record_log import Position
+from skyband.model.rebuild import Rebuild
 from skyband.model.resources import GroupResource, SourceStart
 from skyband.model.stream import Stream
 from skyband.v1.begin import EARLIEST, Begin
@@ -31,17 +33,28 @@ class Sources:
 
     def prepare(self, resource: GroupResource) -> None:
         """Make the aligned topic of a new generation, and commit where its aligners begin."""
-        group = resource.group
-        self._log.create_topic(
-            aligned_topic(group.name, resource.generation),
-            group.shards,
-            config=aligned_config(group),
-        )
+        group, topic = resource.group, aligned_topic(resource.group.name, resource.generation)
+        if not self._log.is_missing(topic) and holds_records(self._log, topic):
+            raise ConflictError(
+                f"topic {topic!r} holds a rebuild of group {group.name!r}; go on from that with --from-rebuild, or "
+                "delete the topic first"
+            )
+        self._log.create_topic(topic, group.shards, config=aligned_config(group))
         topics = {stream.name: stream.topic or stream.name for stream in group.streams}
         offsets = {Position(topics[start.stream], start.partition): start.offset for start in resource.sources}
         self._log.commit_starts(
             consumer_group(group.name, resource.generation), {**offsets, Position(CATALOG_TOPIC, 0): 0}
         )
+
+    def check_rebuilt(self, rebuild: Rebuild) -> None:
+        """Raise ConflictError unless the log has what a rebuilt generation needs to go on without a gap."""
+        check_rebuilt(self._log, rebuild)
+
+    def take_over(self, resource: GroupResource, rebuild: Rebuild) -> None:
+        """Commit where the aligners of a rebuilt generation go on, with the times of the rows before."""
+        offsets, notes = goes_on(rebuild)
+        group = consumer_group(resource.group.name, resource.generation)
+        self._log.commit_starts(group, offsets, notes)
 
     def _of(self, stream: Stream, begin: Begin) -> list[SourceStart]:
         topic = stream.topic or stream.name

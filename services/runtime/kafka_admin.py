@@ -198,11 +198,29 @@ class KafkaAdmin:
                 committed[wanted[part.topic, part.partition]] = Committed(part.offset, part.metadata or "")
         return committed
 
-    def commit_starts(self, group: str, offsets: Mapping[Position, int]) -> None:
-        """Commit for a group without members, only where it has committed nothing."""
-        stored = self.committed(group, list(offsets))
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        doing = self._doing("delete the topic", topic=name)
+        try:
+            self._answers(
+                lambda timeout_s: self._client.delete_topics([self._names.topic(name)], request_timeout=timeout_s)
+            )
+        except KafkaException as error:
+            if cause_of(error).code() not in MISSING:
+                raise self._explained(error, doing) from error
+        deadline = time.monotonic() + self._settings.request_timeout_s
+        while self.find(name) is not None:
+            if time.monotonic() > deadline:
+                raise LogError(f"topic {name!r} is still there, though its deletion was asked for; see the brokers")
+            time.sleep(_PAUSE_S)
+
+    def commit_starts(
+        self, group: str, offsets: Mapping[Position, int], notes: Mapping[Position, str] | None = None
+    ) -> None:
+        """Commit for a group without members: with notes instead of what it had, else where it has nothing."""
+        stored = self.committed(group, list(offsets)) if notes is None else {}
         starts = [
-            TopicPartition(self._names.topic(p.topic), p.partition, offset)
+            TopicPartition(self._names.topic(p.topic), p.partition, offset, (notes or {}).get(p, ""))
             for p, offset in offsets.items()
             if p not in stored
         ]

@@ -82,6 +82,15 @@ class KafkaLog:
         reader = RecordReader(self._names, self._codecs, self._decoders)
         return KafkaConsumer(self.settings, self._admin, self._reach, self._names, reader, group)
 
-    def commit_starts(self, group: str, offsets: Mapping[Position, int]) -> None:
-        """Store at which offsets a group without members begins; what it has stored already stays."""
-        self._admin.commit_starts(group, offsets)
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic, if it is there, and wait until it is gone."""
+        self._admin.delete_topic(name)
+
+    def commit_starts(
+        self, group: str, offsets: Mapping[Position, int], notes: Mapping[Position, str] | None = None
+    ) -> None:
+        """Store at which offsets a group without members begins; what it has stored already stays.
+
+        With `notes`, stored beside the offsets, it begins there whatever was stored.
+        """
+        self._admin.commit_starts(group, offsets, notes)

@@ -1,5 +1,6 @@
 """``skyband groups``: the groups of a running Skyband."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,7 @@ from skyband.cli.remote import (
     print_record,
     print_table,
 )
+from skyband.errors import DefinitionError
 
 if TYPE_CHECKING:
     from skyband.model.resources import GroupResource
@@ -28,6 +30,7 @@ EXAMPLES = examples(
     "skyband groups add factory --stream temperature --stream vibration --retention 10m --shards 4",
     "skyband groups update factory --max-drift 5m",
     "skyband groups regenerate factory --begin latest --shards 8",
+    "skyband groups regenerate factory --from-rebuild rebuild.json",
 )
 app = family("Groups: streams that are read together.")
 
@@ -147,6 +150,10 @@ def regenerate(
     pane: _Pane = None,
     shards: _Shards = None,
     max_drift: _MaxDrift = None,
+    from_rebuild: Annotated[
+        Path | None,
+        typer.Option(help="Go on from what python -m spark.rebuild made; no other option is needed.", metavar="FILE"),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; show what it would be.")] = False,
     context: ContextOption = None,
     server: ServerOption = None,
@@ -162,7 +169,12 @@ def regenerate(
         max_drift=max_drift,
     )
     with connect(context, server) as client, typed({**options, "streams": None}):
-        made = client.regenerate_group(name, begin=start_of(begin), validate_only=dry_run, **options)
+        rebuild = None if from_rebuild is None else from_rebuild.read_text(encoding="utf-8")
+        if rebuild is not None and (options or begin is not None):
+            raise DefinitionError(
+                "the rebuild says all of the group; leave the other options out", place="--from-rebuild"
+            )
+        made = client.regenerate_group(name, begin=start_of(begin), rebuild=rebuild, validate_only=dry_run, **options)
     _print_one(made, form_of(form))
 
 

@@ -15,6 +15,8 @@ from skyband.model.statistics import LAG_QUANTILES, VALUE_QUANTILES, Estimate, P
 
 __all__ = ["print_statistics", "statistics_document"]
 
+# Whose statistics are shown if nobody asks for others.
+_SERVICE = "service"
 # A table that nobody's screen bounds.
 _UNBOUNDED = 100_000
 # Shades of a share, from none to all: background and text.
@@ -50,6 +52,7 @@ def statistics_document(found: PublishedStatistics) -> dict[str, Any]:
         "published": found.published_us,
         "source": found.source,
         "silent_shards": list(found.silent_shards),
+        "other_sources": list(found.other_sources),
         "streams": [
             {
                 "stream": name,
@@ -144,6 +147,10 @@ def _footer(found: PublishedStatistics) -> list[str]:
     if found.silent_shards:
         numbers = ", ".join(map(str, found.silent_shards))
         lines.append(f"without the objects of shards that have published nothing yet: {numbers}")
+    if found.source != _SERVICE:
+        lines.append(f"from {found.source}, made at {as_time(found.published_us)}")
+    if found.other_sources:
+        lines.append(f"there are more, with --source: {', '.join(found.other_sources)}")
     return lines
 
 

@@ -35,6 +35,7 @@ EXAMPLES = examples(
 STATS_EXAMPLES = examples(
     "skyband streams stats factory",
     "skyband streams stats factory --window 1h",
+    "skyband streams stats factory --source spark:july",
     "skyband streams stats factory -o json | jq '.pairs[] | select(.appearance.value < 0.5)'",
 )
 app = family("Streams: what topics carry.")
@@ -205,6 +206,9 @@ def delete(name: _Name, context: ContextOption = None, server: ServerOption = No
 def stats(
     group: Annotated[str, typer.Argument(metavar="GROUP", help="Name of the group.")],
     window: Annotated[str | None, typer.Option(help="Over how long; default: the retention.", metavar="TIME")] = None,
+    source: Annotated[
+        str | None, typer.Option(help="Of a job, over its range; default: the sketch service's.", metavar="NAME")
+    ] = None,
     context: ContextOption = None,
     server: ServerOption = None,
     form: FormOption = None,
@@ -213,7 +217,7 @@ def stats(
     from skyband.cli.statistics import print_statistics, statistics_document
 
     with connect(context, server) as client, typed({"window": window}):
-        found = client.statistics(group, window)
+        found = client.statistics(group, window, source=source)
     if form_of(form) == "json":
         print_json(statistics_document(found))
     else:

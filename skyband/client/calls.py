@@ -151,16 +151,19 @@ def delete_group(name: str, force: bool, etag: str) -> Call[None]:
 
 
 def regenerate_group(
-    name: str, options: GroupOptions, begin: Start, etag: str, validate_only: bool
+    name: str, options: GroupOptions, begin: Start, etag: str, validate_only: bool, rebuild: str | None = None
 ) -> Call[GroupResource]:
-    """Begin a new generation of a group."""
+    """Begin a new generation of a group, rebuilt or not."""
+    if rebuild is not None and begin != "earliest":
+        raise DefinitionError("a rebuilt generation begins where its rebuild says; leave begin out", field="begin")
     # An empty mask would stand for all that is set.
     message, mask = _partial_group(name, options) if options else (None, None)
     request = pb.RegenerateGroupRequest(
         name=group_name(name),
         group=message,
         update_mask=mask,
-        begin=write_begin(begin_of(begin)),
+        begin=write_begin(begin_of(begin)) if rebuild is None else None,
+        rebuild=rebuild or "",
         etag=etag,
         request_id=_new_id(),
         validate_only=validate_only,
@@ -168,10 +171,10 @@ def regenerate_group(
     return Call("RegenerateGroup", request, read_group_resource)
 
 
-def get_statistics(group: str, window: Duration | None) -> Call[PublishedStatistics]:
+def get_statistics(group: str, window: Duration | None, source: str | None) -> Call[PublishedStatistics]:
     """Read what is known of the streams of a group."""
     length = None if window is None else duration(duration_us(window, "window"))
-    request = pb.GetStatisticsRequest(name=group_name(group), window=length)
+    request = pb.GetStatisticsRequest(name=group_name(group), window=length, source=source or "")
     return Call("GetStatistics", request, read_statistics)
 
 

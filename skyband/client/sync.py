@@ -129,20 +129,29 @@ class Client:
         name: str,
         *,
         begin: Start = "earliest",
+        rebuild: str | None = None,
         etag: str = "",
         validate_only: bool = False,
         **changes: Unpack[GroupOptions],
     ) -> GroupResource:
-        """Begin a new generation of a group, with its streams as they are now, and with `changes`."""
-        return self._do(calls.regenerate_group(name, changes, begin, etag, validate_only))
+        """Begin a new generation of a group, with its streams as they are now, and with `changes`.
+
+        `rebuild`: the document of a rebuild, as text; its log and its group are those of the new generation.
+        """
+        return self._do(calls.regenerate_group(name, changes, begin, etag, validate_only, rebuild))
 
     def delete_group(self, name: str, *, force: bool = False, etag: str = "") -> None:
         """Remove a group; with `force` its queries too."""
         self._do(calls.delete_group(name, force, etag))
 
-    def statistics(self, group: str, window: Duration | None = None) -> PublishedStatistics:
-        """Return what is known of a group's streams in its newest window, by default as long as its retention."""
-        return self._do(calls.get_statistics(group, window))
+    def statistics(
+        self, group: str, window: Duration | None = None, *, source: str | None = None
+    ) -> PublishedStatistics:
+        """Return what is known of a group's streams in its newest window, by default as long as its retention.
+
+        `source`: whose statistics, by default the sketch service's; a job's are of the range that it was asked for.
+        """
+        return self._do(calls.get_statistics(group, window, source))
 
     # --- queries
 

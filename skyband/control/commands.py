@@ -7,6 +7,7 @@ the mask is empty.
 from dataclasses import dataclass
 
 from skyband.model.query import Query
+from skyband.model.rebuild import Rebuild
 from skyband.model.resources import GroupSpec, SourceStart
 from skyband.model.stream import Stream
 
@@ -70,12 +71,16 @@ class UpdateGroup:
 
 @dataclass(frozen=True, slots=True)
 class RegenerateGroup:
-    """Begin a new generation: with `spec`, or as the group is, over the streams as they are now defined."""
+    """Begin a new generation: with `spec`, or as the group is, over the streams as they are now defined.
+
+    With `rebuild` its aligned log is there already, and it begins with the source partitions of that.
+    """
 
     group: str
     spec: GroupSpec | None = None
     sources: tuple[SourceStart, ...] = ()
     etag: str = ""
+    rebuild: Rebuild | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from skyband.control.catalog_events import CatalogEvent, Removed, Retired, Store
 from skyband.control.commands import CreateGroup, DeleteGroup, RegenerateGroup, UpdateGroup
 from skyband.control.decision import Case, Decision, check_etag, masked
 from skyband.control.planner import check_plan
+from skyband.control.rebuilt import rebuilt_sources
 from skyband.errors import AlreadyExistsError, ConflictError, DefinitionError, NotServedError
 from skyband.model.group import Group
 from skyband.model.resources import GroupResource, GroupSpec, SourceStart, group_name
@@ -74,6 +75,7 @@ def regenerate_group(case: Case, command: RegenerateGroup) -> Decision:
             field="streams",
         )
     group = _build(case, spec)
+    sources = command.sources if command.rebuild is None else rebuilt_sources(old, group, command.rebuild)
     for query in case.catalog.queries_of(command.group):
         try:
             check_plan(group, query.query, query.plan)
@@ -86,7 +88,7 @@ def regenerate_group(case: Case, command: RegenerateGroup) -> Decision:
     resource = GroupResource(
         group=group,
         generation=old.generation + 1,
-        sources=_checked(group, command.sources),
+        sources=_checked(group, sources),
         stamp=old.stamp.next(case.now_us),
     )
     return Decision(resource, (Stored(resource),))

@@ -18,7 +18,7 @@ from datetime import UTC, tzinfo
 from skyband.control.catalog import Catalog, Page
 from skyband.control.catalog_events import VERSION, CatalogEvent, Removed, Stored, from_record, to_record
 from skyband.control.changes import changes_for, missing_changes
-from skyband.control.commands import Command
+from skyband.control.commands import Command, RegenerateGroup
 from skyband.control.decisions import decide
 from skyband.control.describe import Description, describe
 from skyband.control.explain import explain
@@ -29,6 +29,7 @@ from skyband.log.clock import Clock
 from skyband.log.record_log import Consumer, Position, Producer, Record, RecordLog
 from skyband.model.catalog import QueryChange
 from skyband.model.published_statistics import PublishedStatistics
+from skyband.model.rebuild import Rebuild
 from skyband.model.resources import GroupResource, Resource
 from skyband.model.status import QueryStatus
 
@@ -52,6 +53,7 @@ class ControlStage:
     reads what was written. One that does not write follows the catalog with each `poll`, and refuses all commands.
 
     `prepare` is called with each new generation of a group before the catalog names it: it makes what the stages need.
+    `take_over` is called instead with one that was rebuilt.
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class ControlStage:
         progress_topic: str = PROGRESS_TOPIC,
         writes: bool = True,
         prepare: Callable[[GroupResource], None] | None = None,
+        take_over: Callable[[GroupResource, Rebuild], None] | None = None,
     ) -> None:
         self._clock = clock
         self._new_uid = new_uid
         self._topic = catalog_topic
         self._prepare = prepare
+        self._take_over = take_over
         self._catalog = Catalog()
         self._board = StatusBoard()
         self._failed = ""
@@ -120,7 +124,7 @@ class ControlStage:
             validate_only=validate_only,
         )
         if decision.events:
-            self._make_ready(decision.events)
+            self._make_ready(decision.events, command.rebuild if isinstance(command, RegenerateGroup) else None)
             self._write(decision.events, self._producer)
         return decision.resource
 
@@ -173,14 +177,18 @@ class ControlStage:
             if client is not None:
                 client.close()
 
-    def _make_ready(self, events: tuple[CatalogEvent, ...]) -> None:
+    def _make_ready(self, events: tuple[CatalogEvent, ...], rebuild: Rebuild | None) -> None:
         """Have made what new generations need; raises what `prepare` raises, and then nothing is written."""
         for event in events:
-            if self._prepare is None or not isinstance(event, Stored) or not isinstance(event.resource, GroupResource):
+            if not isinstance(event, Stored) or not isinstance(event.resource, GroupResource):
                 continue
             before = self._catalog.find(event.resource.name)
-            if not isinstance(before, GroupResource) or before.generation != event.resource.generation:
+            if isinstance(before, GroupResource) and before.generation == event.resource.generation:
+                continue
+            if rebuild is None and self._prepare is not None:
                 self._prepare(event.resource)
+            if rebuild is not None and self._take_over is not None:
+                self._take_over(event.resource, rebuild)
 
     def _write(self, events: tuple[CatalogEvent, ...], producer: Producer) -> None:
         now_us = self._clock.now_us()

@@ -14,7 +14,8 @@ class PublishedStatistics:
     `streams` holds the streams' names and `attributes` those of their values, in the order of the statistics;
     `observations` is how many rows each stream has in the window, which is counted and no estimate. No row
     before `from_us` was seen, so that a window that begins earlier is not full yet. `published_us`: when the oldest of
-    the publications was written; `source`: who made them; `silent_shards`: shards that have published nothing.
+    the publications was written; `source`: who made them; `silent_shards`: shards that have published nothing;
+    `other_sources`: who else has published statistics of this generation.
     """
 
     group: str
@@ -27,3 +28,4 @@ class PublishedStatistics:
     source: str
     silent_shards: tuple[int, ...]
     statistics: GroupStatistics
+    other_sources: tuple[str, ...] = ()

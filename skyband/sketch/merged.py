@@ -9,9 +9,9 @@ from skyband.model.group import Group
 from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.statistics import GroupStatistics
 from skyband.sketch.group_sketch import GroupSketch
-from skyband.sketch.publication import Publication, read_observations
+from skyband.sketch.publication import SERVICE, Publication, read_observations
 
-__all__ = ["merged_statistics"]
+__all__ = ["merged_sketch", "merged_statistics"]
 
 
 def merged_statistics(
@@ -19,24 +19,19 @@ def merged_statistics(
 ) -> PublishedStatistics:
     """Return the statistics of a generation of a group over all its shards, in the newest window.
 
-    `window_us` (default: the longest) is rounded up to whole panes of the sketches. Raises NotFoundError if nothing is
-    published, DefinitionError for a window that is none or longer than the retention, ConflictError if the shards'
-    sketches were made with different settings, LogError if one is damaged. Cost: the size of the sketches.
+    `publications` are of one source. `window_us` (default: the longest) is rounded up to whole panes of the sketches.
+    Raises NotFoundError if nothing is published, DefinitionError for a window that is none or longer than the retention
+    (of a job: than its range), ConflictError if the shards' sketches were made with different settings, LogError if one
+    is damaged. Cost: the size of the sketches.
     """
     if not publications:
         raise NotFoundError(
             f"nothing is known yet of the streams of group {group.name!r} in generation {generation}; the sketch "
             "service publishes every 5 s once rows come: wait a moment, and see that it runs"
         )
-    if window_us is not None and not 0 < window_us <= group.retention_us:
-        raise DefinitionError(
-            f"window must be above 0 and at most the group's retention, {format_duration(group.retention_us)}",
-            field="window",
-        )
-    sketch = GroupSketch.from_bytes(publications[0].sketch)
-    for publication in publications[1:]:
-        _merge(sketch, publication, group.name)
+    sketch = merged_sketch(publications)
     shape = sketch.shape
+    _check_window(group, window_us, publications[0].source, shape.window_us)
     length_us = shape.window_us if window_us is None else -(-window_us // shape.pane_us) * shape.pane_us
     to_us = max(publication.to_us for publication in publications)
     shards = {publication.shard for publication in publications}
@@ -55,10 +50,27 @@ def merged_statistics(
     )
 
 
-def _merge(sketch: GroupSketch, publication: Publication, group: str) -> None:
+def merged_sketch(publications: Sequence[Publication]) -> GroupSketch:
+    """Return the sketch of all rows of some shards of a group, at least one. Raises as `merged_statistics` does."""
+    sketch = GroupSketch.from_bytes(publications[0].sketch)
+    for publication in publications[1:]:
+        _merge(sketch, publication)
+    return sketch
+
+
+def _check_window(group: Group, window_us: int | None, source: str, longest_us: int) -> None:
+    what, most_us = ("the group's retention", group.retention_us)
+    if source != SERVICE:
+        what, most_us = f"what {source!r} is of", longest_us
+    if window_us is not None and not 0 < window_us <= most_us:
+        raise DefinitionError(f"window must be above 0 and at most {what}, {format_duration(most_us)}", field="window")
+
+
+def _merge(sketch: GroupSketch, publication: Publication) -> None:
     try:
         sketch.merge(GroupSketch.from_bytes(publication.sketch))
     except DefinitionError as error:
+        group = publication.group
         raise ConflictError(
             f"the shards of group {group!r} were sketched with different settings; give all processes of the sketch "
             f"service the same SKYBAND_SKETCH_BITMAPS and SKYBAND_SKETCH_SAMPLE_BYTES, and begin anew with `skyband "

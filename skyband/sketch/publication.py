@@ -43,13 +43,14 @@ class Publication:
 
     @property
     def key(self) -> str:
-        """Key of its record: the newest of each shard counts."""
-        return publication_key(self.group, self.generation, self.shard)
+        """Key of its record: the newest of each shard and source counts."""
+        return publication_key(self.group, self.generation, self.shard, self.source)
 
 
-def publication_key(group: str, generation: int, shard: int) -> str:
-    """Return the key of a shard's publications."""
-    return f"{group}/{generation}/{shard}"
+def publication_key(group: str, generation: int, shard: int, source: str = SERVICE) -> str:
+    """Return the key of a shard's publications; those of jobs stand apart from the service's."""
+    key = f"{group}/{generation}/{shard}"
+    return key if source == SERVICE else f"{key}/{source}"
 
 
 def read_observations(publication: Publication, streams: int) -> npt.NDArray[np.int64]:
@@ -64,14 +65,14 @@ def read_observations(publication: Publication, streams: int) -> npt.NDArray[np.
 
 
 def newest_publications(
-    log: RecordLog, topic: str, group: str, generation: int, shards: Iterable[int]
+    log: RecordLog, topic: str, group: str, generation: int, shards: Iterable[int], source: str = SERVICE
 ) -> dict[int, Publication]:
-    """Return the newest publication of each of these shards that has one. Raises LogError if they cannot be read.
+    """Return the newest publication of each of these shards that has one of `source`.
 
-    Cost: reads the partitions in which they lie.
+    Raises LogError if they cannot be read. Cost: reads the partitions in which they lie.
     """
     count = log.partitions(topic)
-    keys = {publication_key(group, generation, shard).encode(): shard for shard in shards}
+    keys = {publication_key(group, generation, shard, source).encode(): shard for shard in shards}
     positions = [Position(topic, number) for number in sorted({partition_of(k.decode(), count) for k in keys})]
     found: dict[int, Publication] = {}
     consumer = log.consumer()

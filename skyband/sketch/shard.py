@@ -115,8 +115,10 @@ class SketchShard:
 
         Cost: the size of the sketch.
         """
-        if self.newest_us == MIN_TIME_US:
-            return None
+        return None if self.newest_us == MIN_TIME_US else self.standing(aligned_offset, published_us)
+
+    def standing(self, aligned_offset: int, published_us: int) -> Publication:
+        """Return what `restore` takes, before the group's first row too. Cost: the size of the sketch."""
         sources = (self._coverage.catalog, *self._coverage.sources)
         begin_us = self._to_us - self.sketch.shape.window_us
         return Publication(

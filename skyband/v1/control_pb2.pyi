@@ -471,6 +471,7 @@ class RegenerateGroupRequest(_message.Message):
     ETAG_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     VALIDATE_ONLY_FIELD_NUMBER: _builtins.int
+    REBUILD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name, `groups/{group}`."""
     etag: _builtins.str
@@ -479,6 +480,10 @@ class RegenerateGroupRequest(_message.Message):
     """Makes a retry safe; see above."""
     validate_only: _builtins.bool
     """Whether to check only."""
+    rebuild: _builtins.str
+    """The document that `python -m spark.rebuild` wrote, as text: the new generation goes on from the log that it speaks
+    of, without a gap, and the group is as it says. `group` and `begin` are then left out.
+    """
     @_builtins.property
     def group(self) -> _types_pb2.Group:
         """What shall be otherwise in the new generation. Default: nothing; streams are taken as they are now in any case."""
@@ -501,10 +506,11 @@ class RegenerateGroupRequest(_message.Message):
         etag: _builtins.str = ...,
         request_id: _builtins.str = ...,
         validate_only: _builtins.bool = ...,
+        rebuild: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "group", b"group", "update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "etag", b"etag", "group", b"group", "name", b"name", "request_id", b"request_id", "update_mask", b"update_mask", "validate_only", b"validate_only"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begin", b"begin", "etag", b"etag", "group", b"group", "name", b"name", "rebuild", b"rebuild", "request_id", b"request_id", "update_mask", b"update_mask", "validate_only", b"validate_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -518,12 +524,15 @@ class GetStatisticsRequest(_message.Message):
 
     NAME_FIELD_NUMBER: _builtins.int
     WINDOW_FIELD_NUMBER: _builtins.int
+    SOURCE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the group, `groups/{group}`."""
+    source: _builtins.str
+    """Whose statistics: `service`, which is the default, or the name of a job such as `spark:july`."""
     @_builtins.property
     def window(self) -> _duration_pb2.Duration:
         """Length of the window that the statistics are of, up to the group's retention, which is the default. It is rounded up
-        to whole panes, a 60th of the retention or the group's own.
+        to whole panes, a 60th of the retention or the group's own. Of a job's statistics, up to the range that they are of.
         """
 
     def __init__(
@@ -531,10 +540,11 @@ class GetStatisticsRequest(_message.Message):
         *,
         name: _builtins.str = ...,
         window: _duration_pb2.Duration | None = ...,
+        source: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["window", b"window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "window", b"window"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "source", b"source", "window", b"window"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -560,6 +570,7 @@ class GroupStatistics(_message.Message):
     PUBLISH_TIME_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
     SILENT_SHARDS_FIELD_NUMBER: _builtins.int
+    OTHER_SOURCES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the group, `groups/{group}`."""
     generation: _builtins.int
@@ -592,6 +603,10 @@ class GroupStatistics(_message.Message):
     def silent_shards(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Shards that have published nothing: their objects are missing."""
 
+    @_builtins.property
+    def other_sources(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Who else has published statistics of this generation: what `source` of a request may be."""
+
     def __init__(
         self,
         *,
@@ -607,10 +622,11 @@ class GroupStatistics(_message.Message):
         publish_time: _timestamp_pb2.Timestamp | None = ...,
         source: _builtins.str = ...,
         silent_shards: _abc.Iterable[_builtins.int] | None = ...,
+        other_sources: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["publish_time", b"publish_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "known_from_us", b"known_from_us", "name", b"name", "pairs", b"pairs", "publish_time", b"publish_time", "sampled_objects", b"sampled_objects", "sampled_share", b"sampled_share", "silent_shards", b"silent_shards", "source", b"source", "streams", b"streams", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation", b"generation", "known_from_us", b"known_from_us", "name", b"name", "other_sources", b"other_sources", "pairs", b"pairs", "publish_time", b"publish_time", "sampled_objects", b"sampled_objects", "sampled_share", b"sampled_share", "silent_shards", b"silent_shards", "source", b"source", "streams", b"streams", "window_end", b"window_end", "window_start", b"window_start"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

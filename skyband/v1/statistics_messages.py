@@ -29,6 +29,7 @@ def write_statistics(published: PublishedStatistics) -> control_pb2.GroupStatist
         publish_time=timestamp(published.published_us),
         source=published.source,
         silent_shards=published.silent_shards,
+        other_sources=published.other_sources,
     )
 
 
@@ -53,6 +54,7 @@ def read_statistics(message: control_pb2.GroupStatistics) -> PublishedStatistics
             streams=tuple(_read_stream(one) for one in message.streams),
             pairs=tuple(_read_pair(pair, names) for pair in message.pairs),
         ),
+        other_sources=tuple(message.other_sources),
     )
 
 

@@ -127,6 +127,10 @@ def test_statistics_of_a_running_group(ask: Ask, deployment: Deployment) -> None
     (short,) = documents(ask("streams", "stats", "factory", "--window", "10s"))
     assert short["streams"][0]["observations"] == 10
     assert ask("streams", "stats", "factory", "-o", "table").out.startswith("stream ")
+    deployment.published.append(replace(deployment.published[0], source="spark:july"))
+    assert "\nthere are more, with --source: spark:july\n" in ask("streams", "stats", "factory", "-o", "table").out
+    of_job = ask("streams", "stats", "factory", "--source", "spark:july", "-o", "table").out
+    assert "\nfrom spark:july, made at " in of_job
 
 
 def test_what_is_wrong_is_said_in_a_sentence(ask: Ask, deployment: Deployment) -> None:

@@ -5,14 +5,14 @@ from typing import Any, TypeVar
 import pytest
 
 from services.control.servicer import ControlServicer
+from services.control.statistics import statistics_from
 from services.fanout.servicer import ResultsServicer
 from skyband.client import Client
 from skyband.control.stage import ControlStage
 from skyband.model.published_statistics import PublishedStatistics
 from skyband.model.resources import GroupResource, SourceStart
 from skyband.model.stream import Stream
-from skyband.sketch.merged import merged_statistics
-from skyband.sketch.publication import Publication, newest_publications
+from skyband.sketch.publication import SERVICE, Publication, newest_publications
 from skyband.sketch.stage import SketchStage, SketchTopics, SketchTuning
 from skyband.v1 import control_pb2_grpc, results_pb2_grpc
 from skyband.v1.begin import Begin
@@ -68,8 +68,10 @@ class Deployment(Factory):
             pass
         self.published = list(newest_publications(log, "statistics", "factory", 1, (0,)).values())
 
-    def statistics_of(self, resource: GroupResource, window_us: int | None) -> PublishedStatistics:
-        return merged_statistics(resource.group, resource.generation, self.published, window_us)
+    def statistics_of(
+        self, resource: GroupResource, window_us: int | None, source: str = SERVICE
+    ) -> PublishedStatistics:
+        return statistics_from(resource, self.published, window_us, source)
 
     def stop(self) -> None:
         self.server.stop()

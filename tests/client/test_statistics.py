@@ -1,6 +1,7 @@
 """Statistics through both clients, against servers of this process."""
 
 import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -53,6 +54,25 @@ def test_before_anything_is_published_it_is_said_when_that_will_be(client: Clien
         client.statistics("factory")
     with pytest.raises(NotFoundError, match="'nothing'"):
         client.statistics("nothing")
+
+
+def test_a_jobs_statistics_are_had_by_its_name_and_told_of_beside_the_others(
+    client: Client, deployment: Deployment
+) -> None:
+    fed(deployment)
+    own = deployment.published[0]
+    deployment.published.append(replace(own, source="spark:july", newest_us=own.newest_us, published_us=7))
+    found, of_job = client.statistics("factory"), client.statistics("factory", source="spark:july")
+    assert (found.source, found.other_sources) == ("service", ("spark:july",))
+    assert (of_job.source, of_job.other_sources, of_job.published_us) == ("spark:july", ("service",), 7)
+    assert of_job.statistics == found.statistics
+    with pytest.raises(NotFoundError, match="from 'spark:june', but from 'service', 'spark:july'"):
+        client.statistics("factory", source="spark:june")
+    with pytest.raises(DefinitionError, match="at most what 'spark:july' is of, 1m"):
+        client.statistics("factory", "2m", source="spark:july")
+    del deployment.published[0]
+    with pytest.raises(NotFoundError, match="from 'service', but from 'spark:july'; the sketch service publishes"):
+        client.statistics("factory")
 
 
 def test_the_client_for_asyncio_gets_the_same(client: Client, deployment: Deployment) -> None:

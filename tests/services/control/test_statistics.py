@@ -27,10 +27,14 @@ def place() -> Place:
     return Place()
 
 
-def keys(reader: PublicationReader) -> set[tuple[str, int, int]]:
+def keys(reader: PublicationReader) -> set[tuple[str, int, int, str]]:
     while reader.poll(0.0):
         pass
     return set(reader.publications)
+
+
+def of(*place: object) -> tuple[object, ...]:
+    return (*place, "service")
 
 
 def test_the_newest_generation_of_each_group_is_known(place: Place) -> None:
@@ -40,16 +44,26 @@ def test_the_newest_generation_of_each_group_is_known(place: Place) -> None:
     place.publish("other", 1)
     reader = PublicationReader(place.log)
     assert not reader.is_current
-    assert keys(reader) == {("g", 2, 0), ("g", 2, 1), ("other", 1, 0)}
+    assert keys(reader) == {of("g", 2, 0), of("g", 2, 1), of("other", 1, 0)}
     assert reader.is_current
     place.publish("g", 1)
-    assert ("g", 1, 0) not in keys(reader)
+    assert of("g", 1, 0) not in keys(reader)
+
+
+def test_what_jobs_publish_is_known_beside_what_the_service_does(place: Place) -> None:
+    place.publish("g", 1)
+    place.publish("g", 1, source="spark:july")
+    place.publish("g", 2, source="spark:august")
+    reader = PublicationReader(place.log)
+    assert keys(reader) == {of("g", 1, 0), ("g", 1, 0, "spark:july"), ("g", 2, 0, "spark:august")}
+    place.publish("g", 2, source="spark:july")
+    assert keys(reader) == {of("g", 1, 0), ("g", 2, 0, "spark:july"), ("g", 2, 0, "spark:august")}
 
 
 def test_what_is_removed_is_forgotten(place: Place) -> None:
     place.publish("g", 1)
     reader = PublicationReader(place.log)
-    assert keys(reader) == {("g", 1, 0)}
+    assert keys(reader) == {of("g", 1, 0)}
     for partition in (0, 1):
         place.producer.send("statistics", partition, None, key=b"g/1/0")
     assert keys(reader) == set()
@@ -67,10 +81,10 @@ def test_nothing_published_is_not_found_in_words(stub: ControlServiceStub) -> No
 
 
 def test_the_window_is_passed_on_and_its_field_is_named_when_it_is_wrong(control: Control) -> None:
-    asked: list[tuple[str, int | None]] = []
+    asked: list[tuple[str, int | None, str]] = []
 
-    def statistics_of(resource: GroupResource, window_us: int | None) -> object:
-        asked.append((resource.group.name, window_us))
+    def statistics_of(resource: GroupResource, window_us: int | None, source: str) -> object:
+        asked.append((resource.group.name, window_us, source))
         return merged_statistics(resource.group, resource.generation, (), window_us)
 
     servicer = ControlServicer(control.call, control.resolve, "", statistics_of)  # type: ignore[arg-type]
@@ -81,10 +95,12 @@ def test_the_window_is_passed_on_and_its_field_is_named_when_it_is_wrong(control
         for window in (Duration(seconds=5), None):
             with refused():
                 stub.GetStatistics(pb.GetStatisticsRequest(name=FACTORY, window=window))
+        with refused():
+            stub.GetStatistics(pb.GetStatisticsRequest(name=FACTORY, source="spark:july"))
         with refused() as found:
             stub.GetStatistics(pb.GetStatisticsRequest(name=FACTORY, window=Duration(seconds=-5)))
     server.stop()
-    assert asked == [("factory", 5_000_000), ("factory", None)]
+    assert asked == [of("factory", 5_000_000), of("factory", None), ("factory", None, "spark:july")]
     assert found.violations[0][0] == "window"
 
 
@@ -115,7 +131,8 @@ def explained(control: Control, known: PublishedStatistics | SkybandError) -> tu
     """Return what is explained of a query with a window of 10 s, and of which windows statistics were asked."""
     windows: list[int | None] = []
 
-    def statistics_of(resource: GroupResource, window_us: int | None) -> PublishedStatistics:
+    def statistics_of(resource: GroupResource, window_us: int | None, source: str) -> PublishedStatistics:
+        assert source == "service"
         windows.append(window_us)
         if isinstance(known, SkybandError):
             raise known

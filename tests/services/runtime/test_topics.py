@@ -14,7 +14,7 @@ from skyband.model.stream import Attribute, Stream
 TOPICS = Topics()
 STAGES = {"align", "sketch", "engine", "fanout", "control"}
 # Who is no stage, but writes for one: the topics in which it may have keys of its own.
-JOBS = {"spark": {"checkpoints"}}
+JOBS = {"spark": {"checkpoints", "statistics"}}
 
 
 class Admin:

@@ -37,7 +37,7 @@ class Place:
     def regenerate(self, group: str) -> None:
         self.control.execute(RegenerateGroup(group, GroupSpec(name=group, streams=("a",), retention_us=S)))
 
-    def publish(self, group: str, generation: int, shard: int = 0) -> None:
+    def publish(self, group: str, generation: int, shard: int = 0, source: str = "service") -> None:
         made = Publication(
             group=group,
             generation=generation,
@@ -47,7 +47,7 @@ class Place:
             newest_us=0,
             from_us=0,
             to_us=S,
-            source="service",
+            source=source,
             published_us=0,
             observations=b"",
             sketch=b"",
@@ -84,10 +84,11 @@ def test_what_a_generation_published_goes_with_it(place: Place, end: Callable[[P
     place.create("other")
     for shard in range(3):
         place.publish("g", 1, shard)
+    place.publish("g", 1, source="spark:july")
     place.publish("other", 1)
     sweep = Sweep(place.log)
     drain(sweep)
-    assert place.living() == {"g/1/0", "g/1/1", "g/1/2", "other/1/0"}
+    assert place.living() == {"g/1/0", "g/1/0/spark:july", "g/1/1", "g/1/2", "other/1/0"}
     end(place)
     drain(sweep)
     assert place.living() == {"other/1/0"}
