@@ -69,7 +69,7 @@ def test_a_group_without_rows_has_no_results(shards: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(1_000, 1_150))
+@pytest.mark.parametrize("seed", range(1_000, 1_100))
 def test_all_algorithms_and_many_siblings_equal_brute_force(seed: int) -> None:
     group, queries, partitions = seeded(seed, 120, counts=seed % 3 == 0)
     choose = Seeded(seed)
@@ -80,7 +80,7 @@ def test_all_algorithms_and_many_siblings_equal_brute_force(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2_000, 2_012))
+@pytest.mark.parametrize("seed", range(2_000, 2_008))
 def test_all_algorithms_equal_brute_force_on_thousands_of_rows(seed: int) -> None:
     group, queries, partitions = seeded(seed, 3_000)
     assert_lockstep(group, queries, partitions, cuts(seed, few_shards(queries)))

@@ -162,7 +162,7 @@ def test_a_shard_cut_twice_tells_of_each_batch_what_an_unbroken_one_tells(name: 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(3_000, 3_100))
+@pytest.mark.parametrize("seed", range(3_000, 3_060))
 def test_shards_of_every_kind_tell_the_same_when_cut(seed: int) -> None:
     case = of_seed(seed) if seed % 4 else seen_once(seed)
     truth, found, _, _ = cut_case(case, Random(seed), 4)
