@@ -11,7 +11,8 @@
     ├── ConflictError          the resource changed meanwhile (etag), or its state forbids the change
     └── LogError               the record log cannot do what was asked
         ├── CoverageGapError   source offsets are missing; the shard stops
-        └── CapacityError      a bounded buffer would grow past its cap
+        ├── CapacityError      a bounded buffer would grow past its cap
+        └── TakenOverError     another producer has the transactional id now
 
 A message is one sentence: what is wrong with which field, and what to do.
 """
@@ -27,6 +28,7 @@ __all__ = [
     "NotFoundError",
     "NotServedError",
     "SkybandError",
+    "TakenOverError",
 ]
 
 
@@ -106,3 +108,7 @@ class CoverageGapError(LogError):
 
 class CapacityError(LogError):
     """A bounded buffer would grow past its cap."""
+
+
+class TakenOverError(LogError):
+    """Another producer has taken over the transactional id; whoever had it must not take it back."""

@@ -11,7 +11,7 @@ from services.runtime.kafka_errors import UNREACHABLE, Doing, cause_of, explain
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.kafka_names import KafkaNames
 from services.runtime.settings import KafkaSettings
-from skyband.errors import LogError
+from skyband.errors import LogError, TakenOverError
 from skyband.fanout.activation import Mark, MergeCheckpoint
 from skyband.fanout.committer import Commit, Committed, GroupKey, MarkKey
 from skyband.fanout.log_committer import LogCommitter
@@ -127,9 +127,11 @@ class ResultWriter:
             try:
                 self._committer.commit(commit)
                 break
-            except LogError as error:
+            except TakenOverError:
                 # Who was shut out must not shut out in turn.
-                if attempt + 1 == _ATTEMPTS or "taken over" in str(error):
+                raise
+            except LogError:
+                if attempt + 1 == _ATTEMPTS:
                     raise
                 self._committer.close()
                 self._committer, self._stored = self._open()

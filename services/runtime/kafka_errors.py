@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 
-from skyband.errors import LogError
+from skyband.errors import LogError, TakenOverError
 from skyband.log.commit_refused import CommitRefusedError
 
 __all__ = [
@@ -104,6 +104,11 @@ def explain(error: KafkaError, doing: Doing) -> LogError:
         )
     if code == KafkaError._FATAL and "group.instance.id" in error.str():
         code = KafkaError.FENCED_INSTANCE_ID
+    if code in FENCED:
+        return TakenOverError(
+            f"another producer with the transactional id {doing.transactional_id!r} has taken over; "
+            "discard this one and read what is committed"
+        )
     return LogError(_denied(code, doing) or _shut_out(code, doing) or _other(error, doing))
 
 
@@ -198,11 +203,6 @@ def _denied(code: int, doing: Doing) -> str | None:
 
 
 def _shut_out(code: int, doing: Doing) -> str | None:
-    if code in FENCED:
-        return (
-            f"another producer with the transactional id {doing.transactional_id!r} has taken over; "
-            "discard this one and read what is committed"
-        )
     if code == KafkaError.FENCED_INSTANCE_ID:
         return (
             f"another process has the member name {doing.member!r} in group {doing.group!r} and has taken over; "

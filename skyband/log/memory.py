@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from skyband.errors import CapacityError, LogError
+from skyband.errors import CapacityError, LogError, TakenOverError
 from skyband.log.clock import Clock
 from skyband.log.memory_consumer import MemoryConsumer
 from skyband.log.memory_group import MemoryGroup
@@ -195,7 +195,7 @@ class MemoryLog:
     def _check_epoch(self, transactional_id: str, epoch: int) -> None:
         with self._changed:
             if self._epochs[transactional_id] != epoch:
-                raise LogError(
+                raise TakenOverError(
                     f"another producer with the transactional id {transactional_id!r} has taken over; "
                     "discard this one and read what is committed"
                 )
