@@ -87,7 +87,9 @@ class SourcePart:
         else:
             stream = self._plan.group.streams[self._key[0]]
             decoder = decoder_of(stream, self._plan.registry)
-            rows = decoder.decode(records.offset, records.time_us, Payloads.of(records.values))
+            its = records.values
+            payloads = its if isinstance(its, Payloads) else Payloads.of(its)
+            rows = decoder.decode(records.offset, records.time_us, payloads)
             self._aligner.add(*self._key, self._aligner.cursor(self._key), next_offset, rows)
         if self._was.is_idle and not self._aligner.has_heard(self._key):
             # Poison wakes nobody; a section that says nothing of the lease would end it.

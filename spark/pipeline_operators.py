@@ -13,6 +13,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from spark.pipeline_messages import LETTERS, Message
 from spark.pipeline_plan import PipelinePlan
+from spark.pipeline_records import unpack_records
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,15 +69,9 @@ class AlignOperator(_Operator):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803
         """See StatefulProcessor."""
-        import pandas as pd
-
-        from spark.pipeline_align import Records
-
-        found = pd.concat(list(rows), ignore_index=True).sort_values("offset", kind="stable")
         part = self._part(key, timerValues)
         due_us = part.due_us
-        values = [None if value is None else bytes(value) for value in found["value"]]
-        messages = part.take(Records(found["offset"].to_numpy(), found["time_us"].to_numpy(), values))
+        messages = part.take(unpack_records(bytes(data) for frame in rows for data in frame["data"]))
         self._watch(due_us, part.due_us)
         return _frames(messages)
 

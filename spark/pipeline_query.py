@@ -22,6 +22,7 @@ from spark.pipeline_group import check_queries, find_begins, topic_of
 from spark.pipeline_messages import MESSAGE_SCHEMA, Message
 from spark.pipeline_operators import AlignOperator, MergeOperator, ShardOperator
 from spark.pipeline_plan import PipelinePlan
+from spark.pipeline_records import PACKED_SCHEMA, pack_records
 from spark.pipeline_results import ResultWriter, check_no_fanout
 
 __all__ = ["SESSION", "Pipeline", "PipelineSettings"]
@@ -29,7 +30,15 @@ __all__ = ["SESSION", "Pipeline", "PipelineSettings"]
 SESSION = {
     # So many micro-batches can be gone back to; each keeps the changes of all state.
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Rows are packed when they come, so that Java does little for each: of 55 CPU seconds of a first minute
+    # its second compiler took most.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
+# On a local disk Spark's first choice runs programs of the shell, several for each file.
+_LOCAL_FILES = (
+    "spark.sql.streaming.checkpointFileManagerClass",
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager",
+)
 _LOOK_S = 0.2
 # So often is the catalog asked for a new generation, and Kafka for a fanout that should not be there.
 _CHECK_EVERY_S = 10.0
@@ -124,6 +133,8 @@ class Pipeline:
         settings = self._settings
         writer = self.frame().writeStream.foreachBatch(self._write).outputMode("append")
         writer = writer.option("checkpointLocation", settings.checkpoint).queryName(f"skyband {self.plan.name}")
+        if settings.checkpoint.startswith("file:"):
+            self._session.conf.set(*_LOCAL_FILES)
         if settings.available_now:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=f"{settings.trigger_us // 1_000} milliseconds").start()
@@ -132,7 +143,7 @@ class Pipeline:
         self._writer.write([Message(*(_plain(row[name]) for name in Message._fields)) for row in frame.collect()])
 
     def _records(self) -> DataFrame:
-        """Return the records of all source topics, and of the catalog, under the keys of their partitions."""
+        """Return the records of all source topics, and of the catalog, packed under the keys of their partitions."""
         settings, names = self._settings, KafkaNames(self._log.settings.topic_prefix)
         # A query that goes on knows better where, and what lies before that may be gone.
         has_begun = self._has_begun()
@@ -150,7 +161,7 @@ class Pipeline:
         together = frames[0]
         for frame in frames[1:]:
             together = together.unionByName(frame)
-        return together
+        return together.mapInArrow(pack_records, PACKED_SCHEMA)
 
     def _has_begun(self) -> bool:
         """Return whether the checkpoint folder holds a query already."""
