@@ -34,7 +34,7 @@ _TOLERANCE = 1e-9
 _WARM_S, _LATENCY_S = 40, 30
 
 
-def _ask(client: Client, workload: str, name: str) -> None:
+def ask(client: Client, workload: str, name: str) -> None:
     """Make the streams, the group and the query of a workload."""
     document = workloads.definitions(workload, name)
     streams = document["group"]["streams"]
@@ -59,7 +59,7 @@ def _ask(client: Client, workload: str, name: str) -> None:
 class ResultReader:
     """Reads results as any consumer may, and notes when each came."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, topic: str = _RESULTS) -> None:
         self._codecs = Codecs()
         self._consumer = Consumer(
             {
@@ -69,9 +69,9 @@ class ResultReader:
                 "enable.auto.commit": False,
             }
         )
-        partitions = self._consumer.list_topics(_RESULTS, 30).topics[_RESULTS].partitions
-        ends = [self._consumer.get_watermark_offsets(TopicPartition(_RESULTS, p), 30)[1] for p in partitions]
-        self._consumer.assign([TopicPartition(_RESULTS, p, end) for p, end in zip(partitions, ends, strict=True)])
+        partitions = self._consumer.list_topics(topic, 30).topics[topic].partitions
+        ends = [self._consumer.get_watermark_offsets(TopicPartition(topic, p), 30)[1] for p in partitions]
+        self._consumer.assign([TopicPartition(topic, p, end) for p, end in zip(partitions, ends, strict=True)])
 
     def until(self, last_us: int) -> dict[int, tuple[Result, float]]:
         """Return the results up to the window that ends at `last_us`, each with when it came."""
@@ -94,14 +94,14 @@ class ResultReader:
         self._consumer.close()
 
 
-def _rows(found: Mapping[int, tuple[Result, float]]) -> Windows:
+def rows_of(found: Mapping[int, tuple[Result, float]]) -> Windows:
     """Return what the results say, by window end in ms."""
     return {
         end_us // 1_000: [(row.object_id, row.score) for row in result.rows] for end_us, (result, _) in found.items()
     }
 
 
-def _wrong(found: Windows, right: Windows) -> int:
+def wrong_windows(found: Windows, right: Windows) -> int:
     """Return how many windows are wrong or missing, up to the last one found."""
     wrong = 0
     last = max(found)
@@ -116,7 +116,7 @@ def _wrong(found: Windows, right: Windows) -> int:
     return wrong + sum(end not in right for end in found)
 
 
-def _last_complete_us(records: workloads.Records, streams: int) -> int:
+def last_complete_us(records: workloads.Records, streams: int) -> int:
     """Return the last window end that the slowest topic's time passes; topics' partitions advance alike."""
     newest = min(int(records.event_ms[records.topic == topic].max()) for topic in range(streams))
     return ((newest - 1_000) // 1_000 - 1) * 1_000_000
@@ -126,9 +126,9 @@ def _run(
     deployment: Deployment, client: Client, workload: str, name: str, records: workloads.Records
 ) -> dict[str, float]:
     reader = ResultReader(deployment.bootstrap)
-    last = _last_complete_us(records, len(workloads.WORKLOADS[workload].streams))
+    last = last_complete_us(records, len(workloads.WORKLOADS[workload].streams))
     before, began = deployment.cost(), time.monotonic()
-    _ask(client, workload, name)
+    ask(client, workload, name)
     found = reader.until(last)
     seconds, after = found[last][1] - began, deployment.cost()
     reader.close()
@@ -145,7 +145,7 @@ def _run(
         "peak_process_mb": max(peak for name, peak in after.peak_mb.items() if name != "kafka"),
         **{f"peak_mb_{name}": peak for name, peak in after.peak_mb.items() if name != "kafka"},
         "windows": len(found),
-        "windows_wrong": _wrong(_rows(found), workloads.expected(workload, records)),
+        "windows_wrong": wrong_windows(rows_of(found), workloads.expected(workload, records)),
         **{f"cpu_share_{name}": seconds_of / seconds for name, seconds_of in cpu.items()},
     }
 
@@ -180,7 +180,7 @@ def measure(
                     name = f"{workload}n{repeat}f{round(fraction * 100)}"
                     workloads.load(deployment.bootstrap, workload, name, part)
                     runs.append(_run(deployment, client, workload, name, part))
-                    last_us = _last_complete_us(part, len(workloads.WORKLOADS[workload].streams))
+                    last_us = last_complete_us(part, len(workloads.WORKLOADS[workload].streams))
                     trials.append(Trial(name, part, last_us // 1_000))
         own = f"pipeline_{workload}{'_serve' if serve else ''}"
         figures = {own: _summary(runs)}
@@ -225,7 +225,7 @@ def _beside(
                     "cpu_s_per_m_rows": run.cpu_s / rows * 1e6,
                     "peak_process_mb": run.peak_mb,
                     "windows": len(run.windows),
-                    "windows_wrong": _wrong(run.windows, form.right(trial.records)),
+                    "windows_wrong": wrong_windows(run.windows, form.right(trial.records)),
                 }
             )
         figures[name] = _summary(found)
