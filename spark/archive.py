@@ -14,6 +14,7 @@ import typer
 
 from services.runtime.codecs import Codecs
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.registry_settings import RegistrySettings
 from services.runtime.settings import read_kafka_settings
 from skyband.cli.commands import examples
 from skyband.cli.failures import INTERRUPTED, run_as_command
@@ -22,7 +23,6 @@ from skyband.errors import DefinitionError
 from skyband.model.duration import parse_duration
 from spark.archive_compact import Compaction
 from spark.archive_job import SESSION, ArchiveJob, ArchiveSettings
-from spark.archive_registry import RegistrySettings
 from spark.progress import WorkProgress
 from spark.session import session_for
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from services.runtime.codec_sections import SECTION_FIELDS, section_numbers
 from services.runtime.codecs import Codecs
 from skyband.coverage.aligned_batch import AlignedBatch
 from spark.archive_files import ArchiveFiles
@@ -21,18 +21,6 @@ __all__ = ["AlignedWriter", "row_table", "section_table"]
 _GROUP_ROWS = 131_072
 _GROUP_SECTIONS = 65_536
 _GROUP_BYTES = 64 << 20
-
-_SECTION = (
-    "stream",
-    "partition",
-    "from_offset",
-    "to_offset",
-    "rows",
-    "watermark_us",
-    "newest_us",
-    "idle_until_us",
-)
-_numbers = attrgetter(*_SECTION)
 
 Batch = tuple[int, AlignedBatch]
 
@@ -148,8 +136,7 @@ def row_table(batches: Sequence[Batch]) -> pa.Table:
 def section_table(batches: Sequence[Batch], catalog: Any) -> pa.Table:
     """Return the sections of batches, in order; `catalog` makes bytes of a batch's records of the catalog."""
     counts = np.array([len(batch.sections) for _, batch in batches])
-    numbers = np.array([_numbers(section) for _, batch in batches for section in batch.sections], np.int64)
-    numbers = numbers.reshape(-1, len(_SECTION))
+    numbers = section_numbers(section for _, batch in batches for section in batch.sections)
 
     def each(values: Sequence[Any], kind: Any) -> npt.NDArray[Any]:
         return np.repeat(np.array(values, kind), counts)
@@ -163,7 +150,7 @@ def section_table(batches: Sequence[Batch], catalog: Any) -> pa.Table:
         "writer": each([batch.writer for _, batch in batches], object),
         "written_us": each([batch.written_us for _, batch in batches], np.int64),
         "width": each([batch.values.shape[1] for _, batch in batches], np.int32),
-        **{name: numbers[:, place].copy() for place, name in enumerate(_SECTION)},
+        **{name: numbers[:, place].copy() for place, name in enumerate(SECTION_FIELDS)},
         "catalog": pa.array(records, pa.binary()),
     }
     for name in ("stream", "partition"):

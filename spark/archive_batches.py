@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from services.runtime.codec_sections import SECTION_FIELDS, section_of
 from services.runtime.codecs import Codecs
-from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord, Section
+from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord
 from skyband.errors import LogError
 from spark.archive_cursor import OffsetMerge, chunks
 from spark.archive_files import ArchiveFiles
@@ -21,7 +22,6 @@ __all__ = ["ShardReader"]
 # So many rows are read at once; a batch with more comes alone.
 _RUN_ROWS = 131_072
 _RUN_BATCHES = 4_096
-_SECTION = ("stream", "partition", "from_offset", "to_offset", "rows", "watermark_us", "newest_us", "idle_until_us")
 
 _Ints = npt.NDArray[np.int64]
 
@@ -72,8 +72,8 @@ class ShardReader:
         table = self._wanted(self._rows.take(int(run.offsets[-1])))
         columns = {name: run.table.column(name).to_numpy() for name in ("rows", "written_us", "width")}
         counts = self._counts(run, table, columns["rows"])
-        numbers = [counts.tolist() if name == "rows" else run.table.column(name).to_pylist() for name in _SECTION]
-        sections = [_section(*its) for its in zip(*numbers, strict=True)]
+        numbers = [counts.tolist() if name == "rows" else run.table.column(name).to_pylist() for name in SECTION_FIELDS]
+        sections = [section_of(*its) for its in zip(*numbers, strict=True)]
         stops = np.concatenate([[0], np.cumsum(counts)])[run.edges]
         writers = run.table.column("writer").take(pa.array(run.edges[:-1])).to_pylist()
         records = run.table.column("catalog").take(pa.array(run.edges[:-1])).to_pylist()
@@ -203,25 +203,3 @@ def _numpy(table: pa.Table, name: str) -> npt.NDArray[Any]:
 
 def _overlaps(file: ArchiveFile, from_us: int | None, to_us: int | None) -> bool:
     return (from_us is None or file.newest_us >= from_us) and (to_us is None or file.oldest_us < to_us)
-
-
-def _section(
-    stream: int,
-    partition: int,
-    from_offset: int,
-    to_offset: int,
-    rows: int,
-    watermark_us: int,
-    newest_us: int,
-    idle_until_us: int,
-) -> Section:
-    return Section(
-        stream=stream,
-        partition=partition,
-        from_offset=from_offset,
-        to_offset=to_offset,
-        rows=rows,
-        watermark_us=watermark_us,
-        newest_us=newest_us,
-        idle_until_us=idle_until_us,
-    )

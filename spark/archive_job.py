@@ -20,10 +20,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.registry_settings import RegistrySettings
 from skyband.errors import LogError, SkybandError
 from spark.archive_commits import CommitLog, archived
 from spark.archive_files import ArchiveFiles
-from spark.archive_registry import RegistrySettings
 from spark.archive_tasks import REPORT_SCHEMA, AlignedRole, Plan, SourceRole, archive_records, read_report
 from spark.archive_topics import ArchivedTopics, Subscription
 from spark.kafka_frames import follow_topic

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from services.runtime.codecs import Codecs
+from services.runtime.registry_settings import RegistrySettings
 from services.runtime.source_decoder import SourceDecoder, make_decoder
 from skyband.align.topics import aligned_topic
 from skyband.errors import CoverageGapError, DefinitionError, LogError, SkybandError
@@ -24,7 +25,7 @@ from spark.archive_accepted import AcceptedBatches, check_place, stand_in
 from spark.archive_aligned import AlignedWriter
 from spark.archive_files import ArchiveFiles
 from spark.archive_layout import ArchiveFile
-from spark.archive_registry import RegistrySettings, registry_of
+from spark.archive_registry import registry_of
 from spark.archive_sources import SourceRecords, SourceWriter, times_of
 
 __all__ = ["REPORT_SCHEMA", "AlignedRole", "Plan", "SourceRole", "Task", "archive_records", "read_report"]

@@ -6,9 +6,10 @@ Apart from the plan: that travels to processes that ask an operator only which s
 from functools import lru_cache
 
 from services.runtime.codecs import Codecs
+from services.runtime.registry_settings import RegistrySettings
 from services.runtime.source_decoder import SourceDecoder, make_decoder
 from skyband.model.stream import Stream
-from spark.archive_registry import RegistrySettings, registry_of
+from spark.archive_registry import registry_of
 
 __all__ = ["codecs", "decoder_of"]
 

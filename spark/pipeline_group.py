@@ -7,6 +7,7 @@ from pathlib import Path
 
 from services.runtime.groups import GroupWatch
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.registry_settings import RegistrySettings
 from skyband.align.source import SourceKey
 from skyband.errors import CoverageGapError, DefinitionError, LogError, NotFoundError
 from skyband.files.definitions import load_definitions
@@ -16,7 +17,6 @@ from skyband.model.group import Group
 from skyband.model.planner import plan
 from skyband.model.query import Query, QueryState
 from skyband.model.resources import GroupResource
-from spark.archive_registry import RegistrySettings
 from spark.pipeline_plan import PipelinePlan
 
 __all__ = ["Begins", "check_queries", "find_begins", "find_group", "plan_of_definitions", "plan_of_group", "topic_of"]

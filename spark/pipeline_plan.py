@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from services.runtime.registry_settings import RegistrySettings
 from skyband.model.catalog import CATALOG_STREAM, QueryChange
 from skyband.model.group import Group
-from spark.archive_registry import RegistrySettings
 
 if TYPE_CHECKING:
     # It travels to processes that run no part, and need not wait for what these stand on.

@@ -9,6 +9,7 @@ import numpy as np
 
 from services.runtime.codecs import Codecs
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.registry_settings import RegistrySettings
 from services.runtime.settings import KafkaSettings
 from services.runtime.source_decoder import make_decoder
 from skyband.align.topics import aligned_topic
@@ -21,7 +22,7 @@ from skyband.model.group import Group
 from skyband.model.source_rows import SourceRows
 from skyband.model.stream import Stream
 from spark.archive_accepted import AcceptedBatches, check_place
-from spark.archive_registry import RegistrySettings, registry_of
+from spark.archive_registry import registry_of
 from spark.archive_store import ArchiveStore
 
 __all__ = ["AlignedHistory", "Chunk", "SourceHistory", "log_of"]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from pyspark.sql import SparkSession
 
 from services.runtime.kafka_log import KafkaLog
+from services.runtime.registry_settings import RegistrySettings
 from skyband.align.source import SourceKey
 from skyband.align.topics import aligned_topic
 from skyband.errors import ConflictError, LogError
@@ -21,7 +22,6 @@ from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
 from skyband.model.query import QueryState
 from skyband.model.rebuild import Rebuild, RebuiltShard
-from spark.archive_registry import RegistrySettings
 from spark.rebuild_catalog import CatalogView, read_catalog, written_to
 from spark.rebuild_plan import LiveTopic, Wish, check_same_rows, live_topics, new_group, since_of
 from spark.rebuild_snapshots import REPLAY_ROWS_PER_S, SnapshotPlan, write_snapshot_of

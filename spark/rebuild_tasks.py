@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 
+from services.runtime.registry_settings import RegistrySettings
 from services.runtime.settings import KafkaSettings
 from skyband.align.source import SourceKey
 from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord
 from skyband.errors import LogError, SkybandError
 from skyband.model.group import Group
 from skyband.model.rebuild import RebuiltShard
-from spark.archive_registry import RegistrySettings
 from spark.rebuild_history import AlignedHistory, SourceHistory, log_of
 from spark.rebuild_pieces import Order, Source, catalog_batch, pieces, with_catalog
 from spark.rebuild_rekey import NewShard, readers_of, rekeyed

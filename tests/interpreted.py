@@ -11,12 +11,15 @@ import skyband
 __all__ = ["assert_same_interpreted", "print_digest"]
 
 
-def assert_same_interpreted(file: str) -> None:
-    """Assert that `file`, run as a script that calls `print_digest`, prints the same either way, without a warning."""
+def assert_same_interpreted(file: str, *, warnings: str = "error::RuntimeWarning") -> str:
+    """Assert that `file`, run as a script that calls `print_digest`, prints the same either way, unwarned; return it.
+
+    `warnings`: which warnings end the script, as Python's -W takes it.
+    """
     root = str(Path(skyband.__file__).parent.parent)
     printed = [
         subprocess.run(
-            [sys.executable, "-W", "error::RuntimeWarning", file],
+            [sys.executable, "-W", warnings, file],
             env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": root},
             capture_output=True,
             text=True,
@@ -26,6 +29,7 @@ def assert_same_interpreted(file: str) -> None:
     ]
     assert [words[0] for words in printed] == ["compiled", "interpreted"]
     assert printed[0][1] == printed[1][1]
+    return printed[0][1]
 
 
 def print_digest(digest: Callable[[], str]) -> None:

@@ -21,6 +21,7 @@ from services.engine.settings import EngineSettings
 from services.fanout.settings import FanoutSettings
 from services.runtime import grpc_errors
 from services.runtime.process import ProcessSettings
+from services.runtime.registry_settings import RegistrySettings
 from services.runtime.settings import KafkaSettings
 from services.runtime.topics import Topics
 from services.sketch.settings import SketchSettings
@@ -43,6 +44,7 @@ API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
 SETTINGS = (
     ProcessSettings,
     KafkaSettings,
+    RegistrySettings,
     AlignServiceSettings,
     EngineSettings,
     SketchSettings,
@@ -154,7 +156,7 @@ def test_no_table_names_a_setting_that_is_not_there() -> None:
 def test_every_kind_of_settings_of_a_service_is_looked_at() -> None:
     found = set()
     for path in (ROOT / "services").glob("*/*.py"):
-        if "BaseSettings)" in path.read_text(encoding="utf-8"):
+        if "Settings)" in path.read_text(encoding="utf-8"):
             module = importlib.import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
             found |= {
                 value

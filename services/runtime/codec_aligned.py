@@ -1,34 +1,20 @@
 """Aligned batches as Avro records; see schemas/aligned_batch.avsc."""
 
-from operator import attrgetter
-
 import numpy as np
 
 from services.runtime.codec_columns import column_bytes, read_column
 from services.runtime.codec_queries import read_change, write_change
 from services.runtime.codec_rows import PACKED, ROWS, PackedRows, RowColumns, SectionTable, pack_rows, unpack_rows
+from services.runtime.codec_sections import SECTION_FIELDS, section_numbers, section_of
 from services.runtime.codec_value import AvroRecord, ValueCodec
-from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord, Section
+from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord
 from skyband.errors import LogError
 
 __all__ = ["ALIGNED_BATCH"]
 
-# Eight numbers of each section travel as a table: as records they would cost 10 us each.
-_SECTION = (
-    "stream",
-    "partition",
-    "from_offset",
-    "to_offset",
-    "rows",
-    "watermark_us",
-    "newest_us",
-    "idle_until_us",
-)
-_section_numbers = attrgetter(*_SECTION)
-
 
 def _write(batch: AlignedBatch) -> AvroRecord:
-    sections = np.array([_section_numbers(section) for section in batch.sections], np.int64).reshape(-1, len(_SECTION))
+    sections = section_numbers(batch.sections)
     rows = int(sections[:, ROWS].sum())
     if rows != batch.rows:
         raise LogError(f"a batch of {batch.rows} rows has sections of {rows}; its writer {batch.writer!r} is at fault")
@@ -65,7 +51,7 @@ def _write_rows(batch: AlignedBatch, sections: SectionTable) -> AvroRecord:
 
 
 def _read(record: AvroRecord) -> AlignedBatch:
-    sections = read_column(record["sections"], np.int64).reshape(-1, len(_SECTION))
+    sections = read_column(record["sections"], np.int64).reshape(-1, len(SECTION_FIELDS))
     columns = _read_rows(record, sections)
     return AlignedBatch(
         group=record["group"],
@@ -73,7 +59,7 @@ def _read(record: AvroRecord) -> AlignedBatch:
         shard=record["shard"],
         writer=record["writer"],
         written_us=record["written_us"],
-        sections=tuple([_section(*numbers) for numbers in sections.tolist()]),
+        sections=tuple([section_of(*numbers) for numbers in sections.tolist()]),
         offset=columns.offset,
         event_time_us=columns.event_time_us,
         release_time_us=columns.release_time_us,
@@ -85,28 +71,6 @@ def _read(record: AvroRecord) -> AlignedBatch:
             CatalogRecord(its["offset"], None if its["change"] is None else read_change(its["change"]))
             for its in record["catalog"]
         ),
-    )
-
-
-def _section(
-    stream: int,
-    partition: int,
-    from_offset: int,
-    to_offset: int,
-    rows: int,
-    watermark_us: int,
-    newest_us: int,
-    idle_until_us: int,
-) -> Section:
-    return Section(
-        stream=stream,
-        partition=partition,
-        from_offset=from_offset,
-        to_offset=to_offset,
-        rows=rows,
-        watermark_us=watermark_us,
-        newest_us=newest_us,
-        idle_until_us=idle_until_us,
     )
 
 

@@ -2,20 +2,16 @@
 
 import hashlib
 import math
-import os
-import subprocess
-import sys
-from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 
-import skyband
 from skyband.local.brute_force_score import scorer
 from skyband.model.stream import Aggregate
 from skyband.structures.best_case import BestCase, Cases, best_scores, first_cases, read_cases
 from skyband.structures.question import Question
+from tests.interpreted import assert_same_interpreted, print_digest
 from tests.structures.store_model import Given, StoreModel, ask, group_of
 
 SCORE = "a + 2*b - c"
@@ -144,20 +140,8 @@ def digest() -> str:
 
 
 def test_compiled_and_interpreted_kernels_give_the_same_bits() -> None:
-    root = str(Path(skyband.__file__).parent.parent)
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "error::RuntimeWarning", __file__],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": root},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disabled in ("0", "1")
-    ]
-    assert [words[0] for words in printed] == ["compiled", "interpreted"]
-    assert printed[0][1] == printed[1][1]
+    assert_same_interpreted(__file__)
 
 
 if __name__ == "__main__":
-    print("interpreted" if os.environ["NUMBA_DISABLE_JIT"] == "1" else "compiled", digest())
+    print_digest(digest)

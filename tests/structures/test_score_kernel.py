@@ -3,13 +3,9 @@
 import ast
 import hashlib
 import math
-import os
 import random
 import struct
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from types import CodeType
 
 import numpy as np
@@ -17,9 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import skyband
 from skyband.model.score import MAX_OPERATIONS, Score, parse_score
 from skyband.structures.score_kernel import evaluate_one, evaluate_rows
+from tests.interpreted import assert_same_interpreted, print_digest
 
 NAMES = ("a", "b", "c")
 NUMBERS = (0.0, 1.0, 0.5, 3.0, 0.1, 1e-320, 5e-324, 1e308, 1.7976931348623157e308, 710.0, 1e-16, 9007199254740993.0)
@@ -191,20 +187,7 @@ def test_a_seeded_corpus_has_the_bits_that_python_gives_it() -> None:
 
 
 def test_compiled_and_interpreted_kernels_give_the_same_bits() -> None:
-    root = str(Path(skyband.__file__).parent.parent)
-    printed = [
-        subprocess.run(
-            [sys.executable, "-W", "error", __file__],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": root},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disabled in ("0", "1")
-    ]
-    assert [words[0] for words in printed] == ["compiled", "interpreted"]
-    assert printed[0][1] == printed[1][1]
-    assert len(printed[0][1]) == 64
+    assert len(assert_same_interpreted(__file__, warnings="error")) == 64
 
 
 @pytest.mark.parametrize(
@@ -265,4 +248,4 @@ def test_no_rows_have_no_scores() -> None:
 
 
 if __name__ == "__main__":
-    print("interpreted" if os.environ["NUMBA_DISABLE_JIT"] == "1" else "compiled", digest())
+    print_digest(digest)

@@ -1,11 +1,7 @@
 """The kernel of Avro records run as plain Python: the same rows to the last bit."""
 
 import hashlib
-import os
 import random
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,9 +9,8 @@ import numpy as np
 from services.runtime.payloads import Payloads
 from services.runtime.source_decoder import make_decoder
 from skyband.model.stream import TimeUnit
+from tests.interpreted import assert_same_interpreted, print_digest
 from tests.services.runtime.source_reference import encode, record, stream
-
-ROOT = str(Path(__file__).resolve().parents[3])
 
 
 def schemas() -> list[dict[str, Any]]:
@@ -87,19 +82,8 @@ def digest() -> str:
 
 
 def test_interpreted_and_compiled_kernels_give_the_same_rows() -> None:
-    answers = [
-        subprocess.run(
-            [sys.executable, "-W", "error::RuntimeWarning", __file__],
-            env=os.environ | {"NUMBA_DISABLE_JIT": disabled, "PYTHONPATH": ROOT},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout.split()
-        for disabled in ("1", "0")
-    ]
-    assert [answer[0] for answer in answers] == ["interpreted", "compiled"]
-    assert answers[0][1] == answers[1][1]
+    assert_same_interpreted(__file__)
 
 
 if __name__ == "__main__":
-    print("interpreted" if os.environ["NUMBA_DISABLE_JIT"] == "1" else "compiled", digest())
+    print_digest(digest)
