@@ -10,6 +10,7 @@ import pytest
 
 import benchmarks.papers.recorded as recorded
 from benchmarks.__main__ import CASES
+from benchmarks.bench_spark import JOBS
 from benchmarks.harness import HERE
 from benchmarks.papers.columns import distinct_rows
 from benchmarks.papers.haghani import EXPERIMENTS, QUICK, main, run
@@ -114,7 +115,7 @@ def test_a_chart_names_its_axes_and_series_and_is_a_document(tmp_path: Path) -> 
 
 def test_each_bound_is_of_a_case() -> None:
     bounds = {name for name in json.loads((HERE / "bounds.json").read_text()) if not name.startswith("pipeline")}
-    assert bounds <= set(CASES)
+    assert bounds <= {*CASES, *(f"spark_{job}" for job in JOBS)}
     assert {"forget_100k", "forget_1m", "sketch_rows"} <= bounds
 
 

@@ -12,7 +12,7 @@ from services.runtime.kafka_errors import (
     too_few_partitions,
     unreachable,
 )
-from skyband.errors import LogError
+from skyband.errors import LogError, TakenOverError
 from skyband.log.commit_refused import CommitRefusedError
 
 DOING = Doing("read", "here:1", topic="rows", group="readers", transactional_id="writer", member="left")
@@ -24,8 +24,6 @@ SENTENCES = [
     (KafkaError.GROUP_AUTHORIZATION_FAILED, "", "denies this user access to consumer group 'readers'"),
     (KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "", "denies this user access to transactional id 'writer'"),
     (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "", "denies this user access to the cluster, to read"),
-    (KafkaError._FENCED, "", "another producer with the transactional id 'writer' has taken over; discard"),
-    (KafkaError.INVALID_PRODUCER_EPOCH, "", "another producer with the transactional id 'writer' has taken over"),
     (KafkaError.FENCED_INSTANCE_ID, "", "another process has the member name 'left' in group 'readers'"),
     (KafkaError._FATAL, "fenced: same group.instance.id", "another process has the member name 'left'"),
     (KafkaError._MAX_POLL_EXCEEDED, "", "has not polled for so long that its partitions went to others"),
@@ -43,6 +41,12 @@ def test_an_error_is_said_in_words(code: int, reason: str, words: str) -> None:
     error = explain(KafkaError(code, reason or None), DOING)
     assert words in str(error)
     assert type(error) is LogError
+
+
+@pytest.mark.parametrize("code", [KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH])
+def test_a_producer_whose_place_is_taken_can_be_told_apart(code: int) -> None:
+    with pytest.raises(TakenOverError, match="with the transactional id 'writer' has taken over; discard"):
+        raise explain(KafkaError(code), DOING)
 
 
 @pytest.mark.parametrize(
