@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tools.stale_kernels import ROOT, forget_stale
+from tools.stale_kernels import ROOT, copy_compiled, forget_stale
 
 if TYPE_CHECKING:
     from services.runtime.embedded import EmbeddedKafka
@@ -26,7 +26,9 @@ settings.load_profile("seeded")
 # (numba writes the index, then the data, without a lock), and the next process would run the wrong code.
 _worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
 if _worker != "gw0":
-    os.environ["NUMBA_CACHE_DIR"] = str(ROOT / ".kernels" / _worker)
+    _kernels = ROOT / ".kernels" / _worker
+    copy_compiled(_kernels)
+    os.environ["NUMBA_CACHE_DIR"] = str(_kernels)
 elif "PYTEST_XDIST_WORKER" not in os.environ:
     forget_stale()
 

@@ -56,13 +56,16 @@ pip install --require-hashes --only-binary :all: --no-binary pyspark -r requirem
 pip install --no-deps --no-build-isolation --editable .
 
 "$venv_python" tools/stale_kernels.py
-if [ -f skyband/local/warm.py ]; then
-    echo "setup: compiling the kernels, once"
-    "$venv_python" -m skyband.local.warm
-    "$venv_python" -m services.runtime.warm
-fi
+echo "setup: compiling the kernels, once, and fetching Kafka and Spark's readers beside it"
 # What does not need Kafka works without it, and who needs it tries again and says why it fails.
-"$venv_python" -m services.runtime.embedded fetch || echo "setup: going on without Kafka" >&2
-"$venv_python" -m spark.prepare || echo "setup: going on without Spark" >&2
+{
+    "$venv_python" -m services.runtime.embedded fetch || echo "setup: going on without Kafka" >&2
+    "$venv_python" -m spark.prepare || echo "setup: going on without Spark" >&2
+} &
+trap 'kill "$!" 2>/dev/null || true' EXIT
+"$venv_python" -m skyband.local.warm
+"$venv_python" -m services.runtime.warm
+wait
+trap - EXIT
 touch ".venv/setup-$(fingerprint)"
 echo "setup: ready; .venv/bin/skyband is the command"

@@ -1,4 +1,4 @@
-"""Forgets compiled kernels whose sources changed.
+"""Forgets compiled kernels whose sources changed, and copies the others for a process with a cache of its own.
 
 numba compiles a kernel anew when its own file changed, but not when a kernel or a constant that it takes from another
 file did: it would go on with the old code in silence. So each file with kernels is remembered with the contents of
@@ -8,6 +8,7 @@ everything it imports from the package, and what was compiled from it is deleted
 import ast
 import hashlib
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,6 +68,24 @@ def forget_stale() -> list[str]:
         REMEMBERED.parent.mkdir(exist_ok=True)
         REMEMBERED.write_text(json.dumps(now, indent=1))
     return stale
+
+
+def copy_compiled(folder: Path) -> None:
+    """Copy what was compiled beside the sources to `folder`, for a process that is to have NUMBA_CACHE_DIR there.
+
+    What such a process has compiled since stays, unless it was compiled anew beside the sources.
+    """
+    for package in PACKAGES:
+        for index in (ROOT / package).rglob("__pycache__/*.nbi"):
+            sources = index.parent.parent
+            # As numba names it.
+            there = folder / f"{sources.name}_{hashlib.sha1(str(sources).encode()).hexdigest()}"
+            copy = there / index.name
+            if copy.is_file() and copy.stat().st_mtime >= index.stat().st_mtime:
+                continue
+            there.mkdir(parents=True, exist_ok=True)
+            for data in [*index.parent.glob(f"{index.stem}.*.nbc"), index]:
+                shutil.copy2(data, there)
 
 
 if __name__ == "__main__":

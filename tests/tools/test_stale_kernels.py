@@ -1,6 +1,8 @@
+import os
 from pathlib import Path
 
 import pytest
+from numba.core.caching import _CacheLocator
 
 from tools import stale_kernels
 
@@ -41,3 +43,20 @@ def test_a_kernel_is_forgotten_when_anything_it_imports_changed(compiled: Path, 
 def test_a_file_that_does_not_parse_is_left_to_its_importer(compiled: Path) -> None:
     (compiled.parent.parent / "order.py").write_text("def (:\n")
     assert stale_kernels.forget_stale() == ["skyband/structures/rank.py"]
+
+
+def test_copies_lie_where_numba_looks_and_are_made_anew_when_the_originals_are(compiled: Path, tmp_path: Path) -> None:
+    data = compiled.with_name("rank.rank-4.py311.1.nbc")
+    data.write_bytes(b"first")
+    copies = tmp_path / "copies"
+    stale_kernels.copy_compiled(copies)
+    there = copies / _CacheLocator.get_suitable_cache_subpath(str(compiled.parent.parent / "rank.py"))
+    assert (there / data.name).read_bytes() == b"first"
+    (there / data.name).write_bytes(b"of the copy's own process")
+    stale_kernels.copy_compiled(copies)
+    assert (there / data.name).read_bytes() == b"of the copy's own process"
+    data.write_bytes(b"second")
+    os.utime(compiled, (compiled.stat().st_atime, compiled.stat().st_mtime + 1))
+    stale_kernels.copy_compiled(copies)
+    assert (there / data.name).read_bytes() == b"second"
+    assert (there / compiled.name).exists()
