@@ -171,7 +171,8 @@ def test_on_a_terminal_it_moves_and_ends_with_the_comparison() -> None:
     assert code == 0
     assert time.monotonic() - began_s < 60
     assert "still in the air" in seen
-    assert "▲" in seen
+    # How many frames there are, and of when, is the machine's; what a flight moves by is told above.
+    assert len(set(re.findall(r"([\d,]+) of 4,468 evaluations checked", seen))) > 2
     assert "could reach" in seen
     assert seen.rstrip().splitlines()[-1] == LAST
 
