@@ -155,4 +155,7 @@ def test_reading_reaches_the_end_over_what_compaction_took_away(kafka: EmbeddedK
     assert [record.value for record in records if record.value is not None] == offsets
     assert reached(records, {at: 0}) == {at: sent}
     hole = next(offset for offset in range(sent) if offset not in offsets)
-    assert values(read_to_end(log.consumer(), {at: hole})) == [offset for offset in offsets if offset > hole]
+    again = read_to_end(log.consumer(), {at: hole})
+    # Kafka may have compacted once more; the newest record of each key stays.
+    assert set(offsets[-3:]) <= set(values(again)) <= {offset for offset in offsets if offset > hole}
+    assert reached(again, {at: hole}) == {at: sent}

@@ -23,6 +23,7 @@ from skyband.log.clock import SystemClock
 from skyband.log.record_log import Position
 from skyband.model.query import Query
 from skyband.model.resources import GroupSpec, QueryResource
+from spark.pipeline import main
 from spark.pipeline_group import find_group, plan_of_group
 from spark.pipeline_query import Pipeline, PipelineSettings
 from tests.kafka.cluster import ROOT, Cluster, until
@@ -62,6 +63,23 @@ class Installation:
 
     def feed(self, rows: slice) -> None:
         write(self.cluster.bootstrap, self.scenario.records()[rows])
+
+    @property
+    def words(self) -> list[str]:
+        """The arguments of the command."""
+        return ["--group", self.scenario.group.name, "--checkpoint", str(self.folder / "state"), "--trigger", "0s"]
+
+    def is_taking_rows(self) -> bool:
+        """Whether, as the command's checkpoint tells, a micro-batch with rows has begun and is not complete."""
+        offsets, commits = (
+            {int(file.name): file for file in self.folder.glob(f"state/*/{kind}/[0-9]*")}
+            for kind in ("offsets", "commits")
+        )
+        if len(offsets) < 2 or max(offsets) in commits:
+            return False
+        # A line for each topic behind two others, which tell of the batch.
+        before, now = (offsets[number].read_text().splitlines()[2:] for number in sorted(offsets)[-2:])
+        return now != before
 
     @contextmanager
     def pipeline(self, spark: SparkSession) -> Iterator[Pipeline]:
@@ -124,43 +142,58 @@ def test_queries_come_and_go_between_micro_batches(spark: SparkSession, kafka: E
     assert last[second.name] < last[third.name]
 
 
-def test_killed_in_the_middle_it_goes_on_from_its_state_as_if_nothing_had_been(
-    kafka: EmbeddedKafka, tmp_path: Path
+def test_killed_amid_a_micro_batch_it_goes_on_from_its_state_as_if_nothing_had_been(
+    spark: SparkSession,
+    kafka: EmbeddedKafka,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     scenario = mixed("spark_killed", 900, idle={"then": "hold"}, seed=5, shards=2).closed(120 * S)
     here = Installation(kafka, tmp_path, scenario)
+    monkeypatch.setenv("SKYBAND_KAFKA_BOOTSTRAP", here.cluster.bootstrap)
+    monkeypatch.setenv("SKYBAND_KAFKA_TOPIC_PREFIX", here.cluster.prefix)
     here.create(*scenario.queries)
     with started(here) as process:
         here.feed(slice(0, READ))
         here.written.wait_for_some(here.uids, 40)
         here.feed(slice(READ, 600))
+        until(lambda: here.is_taking_rows(), "a micro-batch with rows")
         os.killpg(process.pid, signal.SIGKILL)
+    assert here.is_taking_rows()
     # What was read once is not there any more.
     read = Counter(Position(record.topic, record.partition) for record in scenario.records()[:READ])
     for position, count in read.items():
         delete_records(kafka.bootstrap, position, count)
     here.feed(slice(600, None))
-    with started(here) as process:
-        print(here.written.check(scenario, here.uids, scenario.expected_so_far()), "results")
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    assert "wrote" in (tmp_path / "said").read_text(encoding="utf-8").splitlines()[-1]
+
+    failed: list[BaseException] = []
+
+    def check() -> None:
+        try:
+            print(here.written.check(scenario, here.uids, scenario.expected_so_far()), "results")
+        except BaseException as error:
+            failed.append(error)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=check, daemon=True).start()
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(here.words)
+    assert not failed, failed
+    assert "wrote" in capsys.readouterr().err.splitlines()[-1]
 
 
 @contextmanager
 def started(here: Installation) -> Iterator["subprocess.Popen[bytes]"]:
     """Run the job as a process of its own; end it with all that it started."""
-    words = ["--group", here.scenario.group.name, "--checkpoint", str(here.folder / "state"), "--trigger", "0s"]
     environment = {
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "SPARK_MASTER": "local[2]",
-        "SKYBAND_KAFKA_BOOTSTRAP": here.cluster.bootstrap,
-        "SKYBAND_KAFKA_TOPIC_PREFIX": here.cluster.prefix,
     }
     with (here.folder / "said").open("wb") as said:
         process = subprocess.Popen(
-            [sys.executable, "-m", "spark.pipeline", *words],
+            [sys.executable, "-m", "spark.pipeline", *here.words],
             env=environment,
             cwd=ROOT,
             stdout=said,
