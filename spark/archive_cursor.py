@@ -25,8 +25,10 @@ def chunks(files: ArchiveFiles, file: ArchiveFile, schema: pa.Schema) -> Iterato
         try:
             parquet = pq.ParquetFile(source)
             names = [name for name in schema.names if name in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(_ROWS, columns=names):
-                yield fitted(pa.Table.from_batches([batch]), schema)
+            # One by one: a reader of several row groups keeps the bytes of all that it has read.
+            for group in range(parquet.num_row_groups):
+                for batch in parquet.iter_batches(_ROWS, row_groups=[group], columns=names):
+                    yield fitted(pa.Table.from_batches([batch]), schema)
         except (pa.ArrowException, OSError) as error:
             raise LogError(f"{file.path} of the archive {files.uri} is damaged ({error}); restore it") from error
 

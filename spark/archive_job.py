@@ -21,11 +21,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.registry_settings import RegistrySettings
-from skyband.errors import LogError, SkybandError
+from skyband.errors import SkybandError
 from spark.archive_commits import CommitLog, archived
 from spark.archive_files import ArchiveFiles
 from spark.archive_tasks import REPORT_SCHEMA, AlignedRole, Plan, SourceRole, archive_records, read_report
 from spark.archive_topics import ArchivedTopics, Subscription
+from spark.failures import stopped
 from spark.kafka_frames import follow_topic
 
 __all__ = ["SESSION", "ArchiveJob", "ArchiveSettings"]
@@ -187,16 +188,7 @@ class ArchiveJob:
             raise self._failure
         error = query.exception()
         if error is not None:
-            raise LogError(
-                f"Spark could not go on: {_sentence(str(self._failure or error))}; nothing is lost, start it again"
-            )
+            raise stopped(self._failure or error, "nothing is lost, start it again")
 
     def _trigger(self) -> str:
         return f"{self._settings.trigger_us // 1_000} milliseconds"
-
-
-def _sentence(text: str) -> str:
-    """Return what a trace of Spark says, without the trace."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    causes = [line for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or ["no reason given"])[-1 if causes else 0].removeprefix("Caused by: ")[:500]

@@ -1,6 +1,5 @@
 """The pipeline as one query of Structured Streaming, and its life on the driver."""
 
-import re
 import threading
 import time
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from services.runtime.kafka_log import KafkaLog
 from services.runtime.kafka_names import KafkaNames
 from skyband.align.source import CATALOG_KEY
 from skyband.control.stage import CATALOG_TOPIC
-from skyband.errors import LogError
+from spark.failures import stopped
 from spark.kafka_frames import follow_topic
 from spark.pipeline_group import check_queries, find_begins, topic_of
 from spark.pipeline_messages import MESSAGE_SCHEMA, Message
@@ -41,7 +40,6 @@ _LOCAL_FILES = (
 _LOOK_S = 0.2
 # So often is the catalog asked for a new generation, and Kafka for a fanout that should not be there.
 _CHECK_EVERY_S = 10.0
-_OWN_ERROR = re.compile(r"skyband\.errors\.\w+: (.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +103,7 @@ class Pipeline:
                 self._count(query)
             self._count(query)
             if error := query.exception():
-                own = _OWN_ERROR.findall(str(error))
-                if not own:
-                    raise error
-                raise LogError(own[-1].strip()) from error
+                raise stopped(error, "nothing is lost, start it again") from error
         finally:
             query.stop()
             self._writer.close()

@@ -17,10 +17,10 @@ from spark.rebuild_catalog import known_before
 from spark.rebuild_history import AlignedHistory
 from spark.rebuild_job import RebuildJob, Writing
 from spark.rebuild_plan import moved_of, sources_of
-from spark.rebuild_rekey import NewShard, readers_of
+from spark.rebuild_rekey import NewShards, alike, readers_of
 from spark.rebuild_survey import Survey, spans_of
 from spark.rebuild_target import ends_of
-from spark.rebuild_tasks import survey_of, write_rekeyed
+from spark.rebuild_tasks import shards_of, survey_of, write_rekeyed
 
 __all__ = ["write_from_aligned"]
 
@@ -41,10 +41,10 @@ def write_from_aligned(job: RebuildJob, its: Writing) -> Rebuild:
     surveys = _surveys(job, history)
     spans = spans_of(surveys, committed)
     moved = moved_of(group, spans, its.topics)
-    new = NewShard(
+    new = NewShards(
         group=group.name,
         generation=its.rebuild.generation,
-        shard=0,
+        wanted=(0,),
         shards=group.shards,
         old_shards=old.group.shards,
         width=group.width,
@@ -58,13 +58,14 @@ def write_from_aligned(job: RebuildJob, its: Writing) -> Rebuild:
     task = partial(write_rekeyed, job.log.settings, its.topic, history)
     leads = [readers_of(shard, group.shards, old.group.shards)[0] for shard in range(group.shards)]
     expected = sum(surveys[lead].batches for lead in leads)
-    shards = [replace(new, shard=shard) for shard in range(group.shards)]
-    done = job.run_tasks("writing", job.each(shards, task), its.topic, expected)
+    parts = alike(group.shards, old.group.shards, job.session.sparkContext.defaultParallelism)
+    tasks = [replace(new, wanted=wanted) for wanted in parts]
+    done = job.run_tasks("writing", job.each(tasks, task), its.topic, expected)
     return replace(
         its.rebuild,
         sources=sources_of(old, group, spans, moved, its.topics),
         catalog_to=spans[CATALOG_KEY].to_offset,
-        shards=tuple(sorted((each.shard for each in done if each.shard), key=lambda shard: shard.shard)),
+        shards=shards_of(done),
     )
 
 

@@ -1,13 +1,14 @@
 """From sections and their rows to the batches of a new shard, none of them too large for a record."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from skyband.coverage.aligned_batch import AlignedBatch, CatalogRecord, Section
 from skyband.model.duration import MIN_TIME_US
 from spark.rebuild_rows import Rows, together
 
-__all__ = ["MAX_ROWS", "Output", "batches_of"]
+__all__ = ["MAX_ROWS", "BatchCutter", "Output"]
 
 # As many as align puts into a batch.
 MAX_ROWS = 50_000
@@ -48,29 +49,34 @@ class _Waiting:
         return found
 
 
-def batches_of(
-    outputs: Iterable[Output], place: tuple[str, int, int], writer: str, width: int, *, is_late: bool = False
-) -> Iterator[AlignedBatch]:
-    """Yield outputs as batches of a (group, generation, shard), one each, several if one would be too large.
+class BatchCutter:
+    """Makes batches of a (group, generation, shard) out of outputs: one each, several if one would be too large.
 
     `is_late`: rows of a long time may be left out at the beginning; what comes before the first row is then one batch.
     """
-    said: dict[_Place, Section] = {}
-    waiting = _Waiting()
-    for output in outputs:
-        if is_late:
-            if not any(map(len, output.rows)):
-                waiting.add(output)
-                continue
-            is_late = False
-        for each in [its for its in (waiting.take(), output) if its is not None]:
-            for part in _split(each, said, width):
-                yield _batch(part, place, writer, width)
-    if (rest := waiting.take()) is not None:
-        yield _batch(rest, place, writer, width)
+
+    def __init__(self, place: tuple[str, int, int], writer: str, width: int, *, is_late: bool = False) -> None:
+        self._batch = partial(_batch, place=place, writer=writer, width=width)
+        self._width, self._is_late = width, is_late
+        self._said: dict[_Place, Section] = {}
+        self._waiting = _Waiting()
+
+    def take(self, output: Output) -> Iterator[AlignedBatch]:
+        """Yield what an output completes."""
+        if self._is_late and not any(map(len, output.rows)):
+            self._waiting.add(output)
+            return
+        yield from self.rest()
+        self._is_late = False
+        yield from map(self._batch, _split(output, self._said, self._width))
+
+    def rest(self) -> Iterator[AlignedBatch]:
+        """Yield what waits for rows."""
+        if (waiting := self._waiting.take()) is not None:
+            yield from map(self._batch, _split(waiting, self._said, self._width))
 
 
-def _batch(output: Output, place: tuple[str, int, int], writer: str, width: int) -> AlignedBatch:
+def _batch(output: Output, *, place: tuple[str, int, int], writer: str, width: int) -> AlignedBatch:
     rows = together(output.rows, width)
     group, generation, shard = place
     return AlignedBatch(

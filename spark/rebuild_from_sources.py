@@ -15,7 +15,7 @@ from spark.archive_store import ArchiveStore
 from spark.rebuild_catalog import known_before
 from spark.rebuild_job import RebuildJob, Writing
 from spark.rebuild_pieces import Source
-from spark.rebuild_tasks import Done, Pieces, write_pieces
+from spark.rebuild_tasks import Done, Pieces, shards_of, write_pieces
 
 __all__ = ["write_from_sources"]
 
@@ -53,8 +53,7 @@ def write_from_sources(job: RebuildJob, its: Writing) -> Rebuild:
     done = job.run_tasks("writing", run, its.topic)
     spans = done[0].spans
     sources = [_rebuilt(its, key, spans) for key in plan.keys]
-    shards = sorted((each.shard for each in done if each.shard), key=lambda shard: shard.shard)
-    return replace(its.rebuild, sources=tuple(sources), catalog_to=its.view.end, shards=tuple(shards))
+    return replace(its.rebuild, sources=tuple(sources), catalog_to=its.view.end, shards=shards_of(done))
 
 
 def _rebuilt(its: Writing, key: SourceKey, spans: object) -> RebuiltSource:

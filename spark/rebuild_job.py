@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from services.runtime.kafka_log import KafkaLog
@@ -22,11 +24,12 @@ from skyband.model.duration import MIN_TIME_US
 from skyband.model.group import Group
 from skyband.model.query import QueryState
 from skyband.model.rebuild import Rebuild, RebuiltShard
+from spark.failures import stopped
 from spark.rebuild_catalog import CatalogView, read_catalog, written_to
 from spark.rebuild_plan import LiveTopic, Wish, check_same_rows, live_topics, new_group, since_of
 from spark.rebuild_snapshots import REPLAY_ROWS_PER_S, SnapshotPlan, write_snapshot_of
 from spark.rebuild_target import ends_of, prepare_topic, read_document, write_document
-from spark.rebuild_tasks import Done
+from spark.rebuild_tasks import Done, shards_of
 
 __all__ = ["RebuildJob", "RebuildSettings", "Writing"]
 
@@ -134,11 +137,13 @@ class RebuildJob:
                 except TimeoutError:
                     if running.done():
                         raise
+                except (Py4JError, PySparkException) as error:
+                    raise stopped(error, "go on with --resume") from error
         for done in found:
             if isinstance(done, Done):
                 if done.error:
                     raise LogError(done.error)
-                self.rows += 0 if done.shard is None else done.shard.rows
+                self.rows += sum(shard.rows for shard in done.shards)
         self._told(self)
         return found
 
@@ -207,6 +212,6 @@ class RebuildJob:
             rows = self.rows
             found = self.run_tasks("snapshots", self.each(long, task))
             self.rows = rows
-            made = {done.shard.shard: done.shard for done in found if done.shard is not None}
+            made = {shard.shard: shard for shard in shards_of(found)}
             return tuple(made.get(shard.shard, shard) for shard in rebuild.shards)
         return rebuild.shards

@@ -115,13 +115,13 @@ def write_snapshot_of(plan: SnapshotPlan, its: RebuiltShard, attempt: str) -> Do
         with closing(log.consumer()) as consumer:
             snapshot = snapshot_at_cut(plan, its.shard, _batches(plan, its.shard, consumer))
         if snapshot is None:
-            return Done(its)
+            return Done((its,))
         writer = f"{REBUILT}{plan.rebuild_id}-{attempt}"
         with closing(log.producer()) as producer:
             manifest = write_snapshot(producer, _CHECKPOINTS, log.partitions(_CHECKPOINTS), snapshot, writer)
         name = manifest.snapshot
         size = 0 if name is None else name.bytes
-        return Done(replace(its, snapshot_at=manifest.aligned_offset, snapshot_bytes=size))
+        return Done((replace(its, snapshot_at=manifest.aligned_offset, snapshot_bytes=size),))
 
     return told(task)
 

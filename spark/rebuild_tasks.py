@@ -16,19 +16,24 @@ from skyband.model.group import Group
 from skyband.model.rebuild import RebuiltShard
 from spark.rebuild_history import AlignedHistory, SourceHistory, log_of
 from spark.rebuild_pieces import Order, Source, catalog_batch, pieces, with_catalog
-from spark.rebuild_rekey import NewShard, readers_of, rekeyed
+from spark.rebuild_rekey import NewShards, readers_of, rekeyed
 from spark.rebuild_survey import Span, Survey, survey
 
-__all__ = ["Done", "Pieces", "survey_of", "told", "write_pieces", "write_rekeyed"]
+__all__ = ["Done", "Pieces", "shards_of", "survey_of", "told", "write_pieces", "write_rekeyed"]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
     """What a task has written, or why it could not; `spans`: how far, and the times there."""
 
-    shard: RebuiltShard | None = None
+    shards: tuple[RebuiltShard, ...] = ()
     error: str = ""
     spans: Mapping[SourceKey, Span] = field(default_factory=dict)
+
+
+def shards_of(done: Iterable[Done]) -> tuple[RebuiltShard, ...]:
+    """Return all that tasks have written, by shard."""
+    return tuple(sorted((shard for each in done for shard in each.shards), key=lambda its: its.shard))
 
 
 def told(task: Callable[[], Done]) -> Done:
@@ -47,12 +52,12 @@ def survey_of(history: AlignedHistory, shard: int) -> Survey | str:
         return str(error)
 
 
-def write_rekeyed(kafka: KafkaSettings, topic: str, history: AlignedHistory, new: NewShard) -> Done:
-    """Write one new shard out of the aligned log."""
+def write_rekeyed(kafka: KafkaSettings, topic: str, history: AlignedHistory, new: NewShards) -> Done:
+    """Write new shards out of the aligned log."""
 
     def task() -> Done:
-        logs = {old: history.batches(old) for old in readers_of(new.shard, new.shards, new.old_shards)}
-        return Done(_write(kafka, topic, new.shard, rekeyed(new, logs)))
+        logs = {old: history.batches(old) for old in readers_of(new.wanted[0], new.shards, new.old_shards)}
+        return Done(_write(kafka, topic, new.wanted, rekeyed(new, logs)))
 
     return told(task)
 
@@ -129,19 +134,20 @@ def write_pieces(plan: Pieces, ordered: Iterable[tuple[Order, AlignedBatch | str
             plan.group, plan.generation, shard, plan.writer, plan.now_us, plan.catalog_to, plan.catalog
         )
         log = with_catalog(batches(first, pairs), catalog, plan.keys, plan.until_us)
-        return Done(_write(plan.kafka, plan.topic, shard, log), spans=spans)
+        return Done(_write(plan.kafka, plan.topic, (shard,), log), spans=spans)
 
     yield told(task)
 
 
-def _write(kafka: KafkaSettings, topic: str, shard: int, batches: Iterable[AlignedBatch]) -> RebuiltShard:
-    """Write batches into a shard's partition, as of now: the topic keeps what is rebuilt as long as what is live."""
-    rows = count = 0
-    key = b"%d" % shard
+def _write(
+    kafka: KafkaSettings, topic: str, shards: Sequence[int], batches: Iterable[AlignedBatch]
+) -> tuple[RebuiltShard, ...]:
+    """Write batches into their shards' partitions, as of now: what is rebuilt is kept as long as what is live."""
+    rows, count = dict.fromkeys(shards, 0), dict.fromkeys(shards, 0)
     with closing(log_of(kafka).producer()) as producer:
         for batch in batches:
-            producer.send(topic, shard, batch, key=key)
-            rows += batch.rows
-            count += 1
+            producer.send(topic, batch.shard, batch, key=b"%d" % batch.shard)
+            rows[batch.shard] += batch.rows
+            count[batch.shard] += 1
         producer.flush()
-    return RebuiltShard(shard=shard, rows=rows, batches=count)
+    return tuple(RebuiltShard(shard=shard, rows=rows[shard], batches=count[shard]) for shard in shards)

@@ -22,6 +22,7 @@ from skyband.log.record_log import Position
 from skyband.model.resources import GroupResource
 from skyband.sketch.publication import Publication
 from spark.archive_store import ArchiveStore
+from spark.failures import stopped
 from spark.kafka_frames import read_topic
 from spark.statistics_plan import StatisticsPlan
 from spark.statistics_shards import REPORT_SCHEMA, STATISTICS_TOPIC, codecs, sketch_archived, sketch_records
@@ -176,7 +177,7 @@ def _sketched(session: SparkSession, frame: DataFrame, plan: StatisticsPlan, whe
         with _watched(session, plan.group.shards, told):
             reports = frame.collect()
     except PySparkException as error:
-        raise LogError(f"Spark could not go on: {str(error).splitlines()[0]}; start it again") from error
+        raise stopped(error, "start it again") from error
     for report in sorted(reports):
         if report.error is not None:
             raise LogError(report.error)

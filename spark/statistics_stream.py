@@ -8,7 +8,6 @@ The state of a shard is what it publishes, for a sketch goes on from its publica
 """
 
 import pickle
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -22,8 +21,9 @@ from services.runtime.groups import GroupWatch
 from services.runtime.kafka_log import KafkaLog
 from services.runtime.kafka_names import KafkaNames
 from skyband.align.topics import aligned_topic
-from skyband.errors import LogError, SkybandError
+from skyband.errors import SkybandError
 from skyband.sketch.publication import Publication
+from spark.failures import stopped
 from spark.kafka_frames import follow_topic
 from spark.statistics_job import dated, log_edges, publish
 from spark.statistics_operator import SKETCHED_SCHEMA, SketchOperator
@@ -34,7 +34,6 @@ __all__ = ["StatisticsStream", "StreamSettings"]
 
 _LOOK_S = 0.2
 _CHECK_EVERY_S = 10.0
-_OWN_ERROR = re.compile(r"skyband\.errors\.\w+: (.+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +138,8 @@ class StatisticsStream:
         """Raise what ended a query, if anything did."""
         if isinstance(self._failure, SkybandError):
             raise self._failure
-        error = query.exception()
-        if error is None:
-            return
-        own = _OWN_ERROR.findall(str(error))
-        lines = str(error).splitlines() or ["no reason given"]
-        raise LogError(
-            own[-1].strip() if own else f"Spark could not go on: {lines[0]}; nothing is lost, start it again"
-        )
+        if error := query.exception():
+            raise stopped(error, "nothing is lost, start it again")
 
     def _look(self, watch: GroupWatch) -> None:
         group, generation = self._plan.group.name, self._plan.generation

@@ -1,5 +1,6 @@
 """The docs are true of the tree as far as a machine can tell: names, links and examples."""
 
+import doctest
 import importlib
 import importlib.util
 import json
@@ -34,6 +35,12 @@ from tools import factory_picture
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 DECISIONS = sorted(path.name for path in (ROOT / "docs" / "decisions").glob("*.md"))
+EXAMPLES = sorted(
+    path.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".").removesuffix(".__init__")
+    for folder in ("skyband", "services", "spark")
+    for path in (ROOT / folder).rglob("*.py")
+    if ">>> " in path.read_text(encoding="utf-8")
+)
 
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 PATH = re.compile(r"`([\w.-]+(?:/[\w.-]+)*/(?:[\w-]+\.\w+)?)`")
@@ -108,6 +115,12 @@ def test_every_python_example_compiles(page: str, code: str) -> None:
 @pytest.mark.parametrize(("page", "lines"), examples("json"))
 def test_every_json_example_is_json_lines(page: str, lines: str) -> None:
     assert all(isinstance(json.loads(line), dict) for line in lines.splitlines())
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_every_example_of_a_docstring_gives_what_it_says(module: str) -> None:
+    found = doctest.testmod(importlib.import_module(module))
+    assert not found.failed
 
 
 def test_decisions_are_numbered_without_gaps_and_short() -> None:

@@ -16,7 +16,7 @@ from skyband.model.planner import plan
 from skyband.model.query import Query, QueryState
 from skyband.model.result import Result
 from spark.archive_accepted import AcceptedBatches
-from spark.rebuild_rekey import NewShard, readers_of, rekeyed
+from spark.rebuild_rekey import NewShards, alike, readers_of, rekeyed
 from spark.rebuild_survey import Span, spans_of, survey
 from tests.oracle import Row
 from tests.workloads import source_rows
@@ -107,17 +107,23 @@ def fresh(group: Group, log: Iterable[AlignedBatch]) -> Iterator[AlignedBatch]:
 
 
 def rebuilt(
-    group: Group, logs: Mapping[int, Log], shards: int, *, spans: Mapping[SourceKey, Span] | None = None, **more: object
+    group: Group,
+    logs: Mapping[int, Log],
+    shards: int,
+    *,
+    tasks: int = 2,
+    spans: Mapping[SourceKey, Span] | None = None,
+    **more: object,
 ) -> dict[int, Log]:
-    """Return the logs of the next generation."""
+    """Return the logs of the next generation, as `tasks` make them."""
     if spans is None:
         spans = spans_of([survey(shard, fresh(group, log)) for shard, log in logs.items()], {})
     found: dict[int, Log] = {}
-    for shard in range(shards):
-        new = NewShard(
+    for wanted in alike(shards, len(logs), tasks):
+        new = NewShards(
             group=group.name,
             generation=2,
-            shard=shard,
+            wanted=wanted,
             shards=shards,
             old_shards=len(logs),
             width=group.width,
@@ -125,8 +131,10 @@ def rebuilt(
             spans=spans,
             **more,  # type: ignore[arg-type]
         )
-        readers = {old: fresh(group, logs[old]) for old in readers_of(shard, shards, len(logs))}
-        found[shard] = list(rekeyed(new, readers))
+        readers = {old: fresh(group, logs[old]) for old in readers_of(wanted[0], shards, len(logs))}
+        found |= {shard: [] for shard in wanted}
+        for batch in rekeyed(new, readers):
+            found[batch.shard].append(batch)
     return found
 
 

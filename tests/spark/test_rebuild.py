@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -13,11 +14,12 @@ from pyspark.sql import SparkSession
 
 from services.runtime.embedded import EmbeddedKafka
 from skyband.align.topics import aligned_topic, consumer_group
-from skyband.errors import ConflictError, DefinitionError
+from skyband.errors import ConflictError, DefinitionError, LogError
 from skyband.files.definitions import load_definitions
 from skyband.log.read_range import read_all
 from skyband.log.record_log import Position
 from skyband.model.rebuild import HISTORY_PARTITIONS, Rebuild
+from spark import rebuild_aligned
 from spark.archive_job import ArchiveJob, ArchiveSettings
 from spark.rebuild import main
 from spark.rebuild_job import RebuildJob, RebuildSettings
@@ -28,6 +30,7 @@ from tests.kafka.logs import delete_records
 from tests.kafka.scenarios import Scenario, define, make_topics, mixed
 from tests.kafka.written import Written
 from tests.oracle import Row
+from tests.spark.rebuild_faults import WRITTEN, dies_once
 
 pytestmark = pytest.mark.spark
 
@@ -92,6 +95,26 @@ def test_with_more_shards_under_live_traffic_no_result_is_missing_wrong_or_there
     print(case.check(), "results")
     # Aligners of the new generation went on where the rebuild ends, with the times of the rows before.
     assert {batch.writer for batch in aligned(case, 2) if batch.sections} == {f"rebuild-{made.rebuild_id}", "align-1"}
+    cluster.check()
+
+
+def test_a_task_that_dies_amid_its_batches_changes_no_result(
+    cluster: Cluster, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = Case(cluster, mixed("dies", 900, idle=HOLD, shards=2), 600)
+    output = tmp_path / "rebuild.json"
+    monkeypatch.setattr(rebuild_aligned, "write_rekeyed", partial(dies_once, str(tmp_path / "died")))
+    with pytest.raises(LogError, match=r"Spark could not go on: .*; go on with --resume"):
+        case.job(spark, output, shards=3).run()
+    assert sum(aligned_end(case, 2).values()) >= WRITTEN
+    with cluster.client() as client, pytest.raises(ConflictError, match="is not complete"):
+        client.regenerate_group(case.name, rebuild=output.read_text(encoding="utf-8"))
+    made = case.job(spark, output, shards=3, resume=True).run()
+    # What had been written stands before it, and readers drop the second.
+    assert sum(aligned_end(case, 2).values()) >= WRITTEN + sum(shard.batches for shard in made.shards)
+    assert case.switch(output) == 2
+    case.write_rest(600)
+    print(case.check(), "results")
     cluster.check()
 
 

@@ -67,10 +67,12 @@ def told(found: list[Result]) -> list[object]:
 
 
 @settings(max_examples=40)
-@given(seed=st.integers(0, 10_000), old=st.integers(1, 6), new=st.integers(1, 6))
-def test_it_is_the_log_of_an_aligner_with_so_many_shards_to_the_last_byte(seed: int, old: int, new: int) -> None:
+@given(seed=st.integers(0, 10_000), old=st.integers(1, 6), new=st.integers(1, 6), tasks=st.integers(1, 7))
+def test_it_is_the_log_of_an_aligner_with_so_many_shards_to_the_last_byte(
+    seed: int, old: int, new: int, tasks: int
+) -> None:
     group, queries, rows = seeded(seed, 40, counts=False)
-    ours = rebuilt(group, written(group, queries, rows, old, seed), new)
+    ours = rebuilt(group, written(group, queries, rows, old, seed), new, tasks=tasks)
     theirs = written(group, queries, rows, new, seed, generation=2)
     for shard in range(new):
         expected = [replace(batch, writer="rebuild-1") for batch in theirs[shard]]
