@@ -29,8 +29,6 @@ __all__ = ["SESSION", "Pipeline", "PipelineSettings"]
 SESSION = {
     # So many micro-batches can be gone back to; each keeps the changes of all state.
     "spark.sql.streaming.minBatchesToRetain": "10",
-    # Rows are packed when they come, so that Java does little for each, and its second compiler has little to gain.
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 # On a local disk Spark's first choice runs programs of the shell, several for each file.
 _LOCAL_FILES = (

@@ -190,6 +190,8 @@ def started(here: Installation) -> Iterator["subprocess.Popen[bytes]"]:
         **os.environ,
         "PYTHONPATH": str(ROOT),
         "SPARK_MASTER": "local[2]",
+        # It is killed before it would earn back what the second compiler costs.
+        "JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1",
     }
     with (here.folder / "said").open("wb") as said:
         process = subprocess.Popen(
