@@ -32,7 +32,7 @@ __all__ = ["latency"]
 
 _PREFIX = "spark."
 _RESULTS = "results"
-_WARM_S, _LATENCY_S = 45, 30
+_WARM_S, _LATENCY_S = 75, 30
 
 
 def latency(rate: int) -> Figures:

@@ -24,8 +24,8 @@ RATE = 20_000
 _WORKLOAD = "w1"
 _STREAMS = workloads.WORKLOADS[_WORKLOAD].streams
 _PREFIX = "spark."
-# A quarter of it is a micro-batch: as many records as a driver of 1 GiB has at hand.
-_MAX_OFFSETS = 250_000
+# A micro-batch of as many records as a driver of 1 GiB has at hand.
+_MAX_OFFSETS = 1_000_000
 _AUDITED_S = 30
 
 

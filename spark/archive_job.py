@@ -27,7 +27,7 @@ from spark.archive_files import ArchiveFiles
 from spark.archive_tasks import REPORT_SCHEMA, AlignedRole, Plan, SourceRole, archive_records, read_report
 from spark.archive_topics import ArchivedTopics, Subscription
 from spark.failures import stopped
-from spark.kafka_frames import follow_topic
+from spark.kafka_frames import follow_topics
 
 __all__ = ["SESSION", "ArchiveJob", "ArchiveSettings"]
 
@@ -127,7 +127,7 @@ class ArchiveJob:
                 most = max(1, most // _ROWS_PER_BATCH)
             kafka = self._log.settings
             name = topics.name(topic)
-            frame = follow_topic(self._session, kafka.bootstrap, name, starts[topic], most, kafka=kafka)
+            frame = follow_topics(self._session, kafka.bootstrap, [name], {name: starts[topic]}, most, kafka=kafka)
             frames.append(frame.select(*_COLUMNS))
         every = {"availableNow": True} if self._settings.available_now else {"processingTime": self._trigger()}
         names = {topics.name(topic): roles for topic, roles in subscription.roles.items()}

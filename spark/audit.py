@@ -30,6 +30,7 @@ from services.runtime.settings import read_kafka_settings
 from skyband.align.topics import aligned_topic
 from skyband.cli.commands import examples
 from skyband.cli.failures import INTERRUPTED, WRONGLY_ASKED, sentence
+from skyband.cli.figures import count
 from skyband.errors import DefinitionError, LogError, NotFoundError, SkybandError
 from skyband.log.record_log import Position
 from skyband.model.duration import FIRST_EVENT_US, LAST_EVENT_US
@@ -39,6 +40,7 @@ from spark.audit_input import AlignedFrames, archived_frames, topic_frames
 from spark.audit_job import Audit, Audited
 from spark.audit_report import as_document, as_tables, differs
 from spark.audit_results import RESULTS_TOPIC, result_frame
+from spark.progress import WorkProgress, tasks_watched
 from spark.session import session_for
 
 __all__ = ["app", "audit_kafka", "main", "run"]
@@ -83,9 +85,20 @@ def audit(
     from_us, to_us = _time(begin, "--from"), _time(end, "--to")
     if from_us >= to_us:
         raise DefinitionError(f"--from {begin} is not before --to {end}; name a range of window ends")
-    with session_for("skyband audit", _SESSION) as session:
+    with (
+        session_for("skyband audit", _SESSION) as session,
+        WorkProgress(f"audit of {group}", has_rows=False) as progress,
+    ):
+
+        def told(done: int, tasks: int) -> None:
+            # Spark plans one stage after another: nobody knows how many there will be.
+            progress.work = f"audit of {group}, {done} of {count(tasks, 'task')} of this stage done"
+            progress.update(0)
+
         try:
-            audited = audit_kafka(session, group, from_us, to_us, query or (), archive)
+            with tasks_watched(session, told):
+                audited = audit_kafka(session, group, from_us, to_us, query or (), archive)
+            progress.work = f"audited group {group}"
         except PySparkException as error:
             raise LogError(f"Spark could not read what is audited: {str(error).splitlines()[0]}") from error
     _write(audited, output, as_json=as_json)
@@ -132,11 +145,11 @@ def _in_kafka(session: SparkSession, log: KafkaLog, catalog: Catalog) -> Aligned
 
 def _loses(log: KafkaLog) -> Callable[[str], bool]:
     """Return what says of a uid whether its first results may have been deleted."""
-    count = log.partitions(RESULTS_TOPIC)
-    places = [Position(RESULTS_TOPIC, number) for number in range(count)]
+    partitions = log.partitions(RESULTS_TOPIC)
+    places = [Position(RESULTS_TOPIC, number) for number in range(partitions)]
     with closing(log.consumer()) as consumer:
         begins = consumer.begin_offsets(places)
-    return lambda uid: begins[places[zlib.crc32(uid.encode()) % count]] > 0
+    return lambda uid: begins[places[zlib.crc32(uid.encode()) % partitions]] > 0
 
 
 def _time(text: str, option: str) -> int:

@@ -19,7 +19,7 @@ from skyband.errors import DefinitionError, SkybandError
 from skyband.log.record_log import Position
 from spark.kafka_security import java_client
 
-__all__ = ["follow_topic", "read_topic"]
+__all__ = ["follow_topics", "read_topic"]
 
 # Spark asks for a partition's bounds after each fetch, on the connection on which Kafka's client has already sent the
 # next one. A broker answers in order, so for a fetch at the end of a log each task waited Kafka's 500 ms.
@@ -46,29 +46,32 @@ def read_topic(
     """
     chosen = _partitions(begins, ends)
     named = [offsets for offsets in (begins, ends) if not isinstance(offsets, str)]
-    options = _options(session, bootstrap, topic, chosen, kafka, named)
+    options = _options(session, bootstrap, {topic: named}, chosen, kafka)
     options |= {"includeHeaders": str(has_headers).lower()}
-    options |= {"startingOffsets": _offsets(topic, begins), "endingOffsets": _offsets(topic, ends)}
+    for name, offsets in (("startingOffsets", begins), ("endingOffsets", ends)):
+        options[name] = offsets if isinstance(offsets, str) else _as_json({topic: offsets})
     return session.read.format("kafka").options(**options).load()
 
 
-def follow_topic(
+def follow_topics(
     session: SparkSession,
     bootstrap: str,
-    topic: str,
-    starting: Mapping[int, int] | Literal["earliest", "latest"],
+    topics: Sequence[str],
+    starting: Mapping[str, Mapping[int, int]] | Literal["earliest", "latest"],
     max_offsets_per_trigger: int | None = None,
     *,
     has_headers: bool = False,
     kafka: KafkaSettings | None = None,
 ) -> DataFrame:
-    """Return the records of a topic as a stream, from `starting` on, which a query's checkpoint overrides.
+    """Return the records of topics as one stream, from `starting` on, which a query's checkpoint overrides.
 
-    A mapping gives the offset of every partition; partitions that are added later are read from their beginnings.
-    Raises as `read_topic` does, but for offsets that are gone: with those the query fails.
+    A mapping gives the offset of every partition by topic; partitions that are added later are read from their
+    beginnings. `max_offsets_per_trigger` is for all topics together. Raises as `read_topic` does, but for offsets that
+    are gone: with those the query fails.
     """
-    options = _options(session, bootstrap, topic, None, kafka)
-    options |= {"includeHeaders": str(has_headers).lower(), "startingOffsets": _offsets(topic, starting)}
+    options = _options(session, bootstrap, dict.fromkeys(topics, ()), None, kafka)
+    options |= {"includeHeaders": str(has_headers).lower()}
+    options |= {"startingOffsets": starting if isinstance(starting, str) else _as_json(starting)}
     if max_offsets_per_trigger is not None:
         options["maxOffsetsPerTrigger"] = str(max_offsets_per_trigger)
     return session.readStream.format("kafka").options(**options).load()
@@ -88,25 +91,25 @@ def _partitions(begins: Mapping[int, int] | str, ends: Mapping[int, int] | str) 
     return named[0]
 
 
-def _offsets(topic: str, offsets: Mapping[int, int] | str) -> str:
-    if isinstance(offsets, str):
-        return offsets
-    return json.dumps({topic: {str(partition): offset for partition, offset in sorted(offsets.items())}})
+def _as_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
+    return json.dumps({topic: {str(partition): at for partition, at in its.items()} for topic, its in offsets.items()})
 
 
 def _options(
     session: SparkSession,
     bootstrap: str,
-    topic: str,
+    topics: Mapping[str, Sequence[Mapping[int, int]]],
     chosen: frozenset[int] | None,
     kafka: KafkaSettings | None,
-    offsets: Sequence[Mapping[int, int]] = (),
 ) -> dict[str, str]:
-    """Return what both kinds of frames are told; `offsets` are such as must be there to be read."""
+    """Return what both kinds of frames are told; `topics` with offsets such as must be there to be read."""
     settings = (kafka or read_kafka_settings()).model_copy(update={"bootstrap": bootstrap})
     _check_reader(session)
-    _check_topic(settings, topic, offsets)
-    place = {"subscribe": topic} if chosen is None else {"assign": json.dumps({topic: sorted(chosen)})}
+    for topic, named in topics.items():
+        _check_topic(settings, topic, named)
+    place = {"subscribe": ",".join(topics)}
+    if chosen is not None:
+        place = {"assign": json.dumps({topic: sorted(chosen) for topic in topics})}
     timeout_ms = str(int(settings.unreachable_after_s * 1000))
     return {
         **{f"kafka.{name}": value for name, value in java_client(settings).items()},

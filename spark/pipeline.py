@@ -57,7 +57,7 @@ def pipeline(
     ] = "1s",
     available_now: Annotated[bool, typer.Option("--available-now", help="Take what is there, and end.")] = False,
     max_offsets: Annotated[
-        int | None, typer.Option(help="Most records of a topic in one micro-batch.", metavar="N", min=1)
+        int | None, typer.Option(help="Most source records in one micro-batch.", metavar="N", min=1)
     ] = None,
 ) -> None:
     """Run the command."""

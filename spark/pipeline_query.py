@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -16,7 +17,7 @@ from services.runtime.kafka_names import KafkaNames
 from skyband.align.source import CATALOG_KEY
 from skyband.control.stage import CATALOG_TOPIC
 from spark.failures import stopped
-from spark.kafka_frames import follow_topic
+from spark.kafka_frames import follow_topics
 from spark.pipeline_group import check_queries, find_begins, topic_of
 from spark.pipeline_messages import MESSAGE_SCHEMA, Message
 from spark.pipeline_operators import AlignOperator, MergeOperator, ShardOperator
@@ -44,7 +45,7 @@ _CHECK_EVERY_S = 10.0
 class PipelineSettings:
     """How a pipeline runs: `checkpoint` is the folder of Spark's state; a micro-batch begins each `trigger_us`.
 
-    `max_offsets`: most records of a topic in one micro-batch, None for all that are there.
+    `max_offsets`: most source records in one micro-batch, None for all that are there.
     """
 
     checkpoint: str
@@ -142,18 +143,16 @@ class Pipeline:
         if has_begun:
             check_queries(self.plan)
         begins = {} if has_begun else find_begins(self._log, self.plan)
-        topics = [topic_of(self.plan.group, stream.name) for stream in self.plan.group.streams]
-        frames = [
-            self._follow(topic, begins.get(topic, "earliest"), settings.max_offsets, index)
-            for index, topic in enumerate(topics)
-        ]
+        streams: dict[str, list[int]] = {}
+        for index, stream in enumerate(self.plan.group.streams):
+            streams.setdefault(topic_of(self.plan.group, stream.name), []).append(index)
+        together = self._follow(list(streams), begins or "earliest", settings.max_offsets)
         if settings.follows_catalog:
             # Never cut: what it holds at the beginning comes before all rows.
-            frames.append(self._follow(names.topic(CATALOG_TOPIC), "earliest", None, CATALOG_KEY[0]))
-        together = frames[0]
-        for frame in frames[1:]:
-            together = together.unionByName(frame)
-        return together.mapInArrow(pack_records, PACKED_SCHEMA)
+            catalog = names.topic(CATALOG_TOPIC)
+            streams[catalog] = [CATALOG_KEY[0]]
+            together = together.unionByName(self._follow([catalog], "earliest", None))
+        return together.mapInArrow(partial(pack_records, streams), PACKED_SCHEMA)
 
     def _has_begun(self) -> bool:
         """Return whether the checkpoint folder holds a query already."""
@@ -161,16 +160,10 @@ class Pipeline:
         path = java.org.apache.hadoop.fs.Path(f"{self._settings.checkpoint}/offsets/0")
         return bool(path.getFileSystem(self._session._jsparkSession.sessionState().newHadoopConf()).exists(path))
 
-    def _follow(self, topic: str, begins: Any, most: int | None, stream: int) -> DataFrame:
+    def _follow(self, topics: Sequence[str], begins: Any, most: int | None) -> DataFrame:
         kafka = self._log.settings
-        frame = follow_topic(self._session, kafka.bootstrap, topic, begins, most, kafka=kafka)
-        columns = {
-            "key": f.concat(f.lit(f"{stream}/"), f.col("partition")),
-            "offset": f.col("offset"),
-            "time_us": f.unix_micros("timestamp"),
-            "value": f.col("value"),
-        }
-        return frame.select([column.alias(name) for name, column in columns.items()])
+        frame = follow_topics(self._session, kafka.bootstrap, topics, begins, most, kafka=kafka)
+        return frame.select("topic", "partition", "offset", f.unix_micros("timestamp").alias("time_us"), "value")
 
     def _count(self, query: StreamingQuery) -> None:
         for progress in query.recentProgress:

@@ -6,7 +6,7 @@ costs no more than one of them. Workers that pack need nothing else of the pipel
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -22,17 +22,25 @@ PACKED_SCHEMA = "key string, first long, data binary"
 _SCHEMA = pa.schema({"key": pa.string(), "first": pa.int64(), "data": pa.binary()})
 
 
-def pack_records(frames: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield frames with a row for each stretch of one key; `first` is its first offset.
+def pack_records(streams: Mapping[str, Sequence[int]], frames: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield frames with a row for each stretch of one partition, and each of the `streams` that its topic brings.
 
-    Columns of `frames` are key, offset, time_us and value, of each key in order of offsets. Cost: a copy of the bytes.
+    Columns of `frames` are topic, partition, offset, time_us and value, of each partition in order of offsets; `first`
+    is a stretch's first offset. Cost: a copy of the bytes.
     """
     for frame in frames:
         if not frame.num_rows:
             continue
-        keys = frame.column("key").dictionary_encode()
-        edges = [0, *(np.flatnonzero(np.diff(keys.indices.to_numpy())) + 1).tolist(), frame.num_rows]
-        packed = [_packed(frame.slice(low, high - low)) for low, high in pairwise(edges)]
+        topics = frame.column("topic").dictionary_encode()
+        place = np.stack([topics.indices.to_numpy(), frame.column("partition").to_numpy()])
+        changes = np.flatnonzero((np.diff(place) != 0).any(axis=0)) + 1
+        packed = []
+        for low, high in pairwise([0, *changes.tolist(), frame.num_rows]):
+            number, partition = place[:, low].tolist()
+            stretch = _packed(frame.slice(low, high - low))
+            packed += [
+                {"key": f"{stream}/{partition}", **stretch} for stream in streams[topics.dictionary[number].as_py()]
+            ]
         yield pa.RecordBatch.from_pylist(packed, _SCHEMA)
 
 
@@ -54,8 +62,4 @@ def _packed(frame: pa.RecordBatch) -> dict[str, object]:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, columns.schema) as writer:
         writer.write_batch(columns)
-    return {
-        "key": frame.column("key")[0].as_py(),
-        "first": columns.column("offset")[0].as_py(),
-        "data": sink.getvalue().to_pybytes(),
-    }
+    return {"first": columns.column("offset")[0].as_py(), "data": sink.getvalue().to_pybytes()}

@@ -1,9 +1,8 @@
 """Sketches a range of an archive or of the live aligned topic, one task a shard, and publishes what that gives."""
 
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -24,6 +23,7 @@ from skyband.sketch.publication import Publication
 from spark.archive_store import ArchiveStore
 from spark.failures import stopped
 from spark.kafka_frames import read_topic
+from spark.progress import tasks_watched
 from spark.statistics_plan import StatisticsPlan
 from spark.statistics_shards import REPORT_SCHEMA, STATISTICS_TOPIC, codecs, sketch_archived, sketch_records
 
@@ -46,7 +46,6 @@ SESSION: Mapping[str, str] = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 _WAIT_S = 0.2
-_LOOK_S = 0.5
 
 # Is told how many shards are done, and of how many.
 Told = Callable[[int, int], None]
@@ -174,7 +173,7 @@ def publish(log: KafkaLog, publications: Sequence[Publication]) -> None:
 def _sketched(session: SparkSession, frame: DataFrame, plan: StatisticsPlan, where: str, told: Told) -> Sketched:
     began_s = time.monotonic()
     try:
-        with _watched(session, plan.group.shards, told):
+        with tasks_watched(session, told):
             reports = frame.collect()
     except PySparkException as error:
         raise stopped(error, "start it again") from error
@@ -197,24 +196,3 @@ def _sketched(session: SparkSession, frame: DataFrame, plan: StatisticsPlan, whe
         seconds=time.monotonic() - began_s,
         longest_s=max(report.seconds for report in reports),
     )
-
-
-@contextmanager
-def _watched(session: SparkSession, shards: int, told: Told) -> Iterator[None]:
-    """Tell while a job runs how many of its tasks are done, each a shard."""
-    stop = threading.Event()
-    tracker = session.sparkContext.statusTracker()
-
-    def look() -> None:
-        while not stop.wait(_LOOK_S):
-            stages = [info for one in tracker.getActiveStageIds() if (info := tracker.getStageInfo(one)) is not None]
-            if stages:
-                told(stages[-1].numCompletedTasks, stages[-1].numTasks)
-
-    thread = threading.Thread(target=look, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join()

@@ -24,7 +24,7 @@ from skyband.align.topics import aligned_topic
 from skyband.errors import SkybandError
 from skyband.sketch.publication import Publication
 from spark.failures import stopped
-from spark.kafka_frames import follow_topic
+from spark.kafka_frames import follow_topics
 from spark.statistics_job import dated, log_edges, publish
 from spark.statistics_operator import SKETCHED_SCHEMA, SketchOperator
 from spark.statistics_plan import StatisticsPlan
@@ -97,8 +97,8 @@ class StatisticsStream:
         """Return what shards publish, as it comes."""
         kafka = self._log.settings
         topic = KafkaNames(kafka.topic_prefix).topic(aligned_topic(self._plan.group.name, self._plan.generation))
-        records = follow_topic(
-            self._session, kafka.bootstrap, topic, begins, self._settings.max_records, kafka=kafka
+        records = follow_topics(
+            self._session, kafka.bootstrap, [topic], {topic: begins}, self._settings.max_records, kafka=kafka
         ).selectExpr("partition AS shard", "offset", "value")
         operator = SketchOperator(pickle.dumps(self._plan), begins)
         return records.groupBy("shard").transformWithStateInPandas(operator, SKETCHED_SCHEMA, "append", "none")

@@ -94,7 +94,9 @@ def test_flights_are_as_they_were_shown(
     store = Archive(str(tmp_path / "archive"))
     store.write(cluster.batches, None)
     assert run([*RANGE, "--archive", store.uri, "--json"]) == 0
-    found = json.loads(capfd.readouterr().out)
+    said = capfd.readouterr()
+    assert "audited group flights\n" in said.err
+    found = json.loads(said.out)
     assert found["equal"]
     assert found["queries"][0]["windows"] > 50
     cluster.write([cluster.ran.results[60]])

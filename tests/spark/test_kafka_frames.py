@@ -15,7 +15,7 @@ from services.runtime.kafka_producer import KafkaProducer
 from services.runtime.settings import KafkaSettings
 from skyband.errors import DefinitionError, LogError
 from skyband.log.record_log import Position
-from spark.kafka_frames import follow_topic, read_topic
+from spark.kafka_frames import follow_topics, read_topic
 from tests.kafka.logs import delete_records, log_at
 
 pytestmark = pytest.mark.spark
@@ -80,7 +80,7 @@ def test_a_stream_reads_on_where_it_stood(
     spark: SparkSession, kafka: EmbeddedKafka, topic: str, tmp_path: Path
 ) -> None:
     def run() -> list[int]:
-        frame = follow_topic(spark, kafka.bootstrap, topic, {0: 5, 1: 20}, max_offsets_per_trigger=4)
+        frame = follow_topics(spark, kafka.bootstrap, [topic], {topic: {0: 5, 1: 20}}, max_offsets_per_trigger=4)
         query = frame.selectExpr("cast(cast(value AS string) AS int) AS number").writeStream.format("parquet")
         query = query.option("checkpointLocation", str(tmp_path / "state")).trigger(availableNow=True)
         running = query.start(str(tmp_path / "out"))
@@ -103,7 +103,7 @@ def test_offsets_that_are_gone_fail_the_stream(
     spark: SparkSession, kafka: EmbeddedKafka, topic: str, tmp_path: Path
 ) -> None:
     delete_records(kafka.bootstrap, Position(topic, 0), 8)
-    frame = follow_topic(spark, kafka.bootstrap, topic, {0: 2, 1: 0})
+    frame = follow_topics(spark, kafka.bootstrap, [topic], {topic: {0: 2, 1: 0}})
     query = frame.writeStream.format("noop").option("checkpointLocation", str(tmp_path)).trigger(availableNow=True)
     with pytest.raises(StreamingQueryException, match=r"KafkaIllegalStateException|Some data may have been lost"):
         query.start().awaitTermination(60)
@@ -129,7 +129,7 @@ def test_a_topic_and_a_partition_that_are_not_there_are_named(
     spark: SparkSession, kafka: EmbeddedKafka, topic: str
 ) -> None:
     with pytest.raises(LogError, match="topic 'nowhere' does not exist"):
-        follow_topic(spark, kafka.bootstrap, "nowhere", "earliest")
+        follow_topics(spark, kafka.bootstrap, ["nowhere"], "earliest")
     with pytest.raises(LogError, match="has partitions 0 to 1, not 2"):
         read_topic(spark, kafka.bootstrap, topic, {0: 1, 2: 0})
 

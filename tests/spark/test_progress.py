@@ -40,6 +40,13 @@ def test_a_share_that_is_not_known_is_not_told() -> None:
     assert progress.line() == "rebuild: 1 row · 0 rows/s"
 
 
+def test_work_without_rows_is_told_without_them() -> None:
+    stream = io.StringIO()
+    with WorkProgress("audit", has_rows=False, stream=stream, clock=Watch()) as progress:
+        progress.work = "audited group factory"
+    assert stream.getvalue() == "audited group factory\n"
+
+
 def test_the_rate_is_that_of_the_last_seconds() -> None:
     watch = Watch()
     progress = WorkProgress("audit", stream=io.StringIO(), clock=watch)
