@@ -34,10 +34,11 @@ format: setup ## format the code and mend what the linter can
 	$(python) -m ruff check --fix-only
 	$(python) -m ruff format
 
-bench: setup ## run the benchmarks and hold them against benchmarks/bounds.json; ARGS=… names some, without the pipeline
+bench: setup ## run the benchmarks and hold them against benchmarks/bounds.json; ARGS=… names some, without those on Kafka
 	$(python) -m benchmarks $(ARGS)
 	$(if $(ARGS),,$(python) -m benchmarks.bench_pipeline)
 	$(if $(ARGS),,$(python) -m benchmarks.bench_pipeline w1 --serve --label pipeline-serve)
+	$(if $(ARGS),,$(python) -m benchmarks.bench_spark)
 
 pins: ## choose the versions in requirements/*.txt anew, with their hashes (needs Python 3.11)
 	@PYTHON="$(PYTHON)" sh tools/pins.sh

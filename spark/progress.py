@@ -39,19 +39,19 @@ class WorkProgress:
         work: str,
         *,
         has_rows: bool = True,
-        stream: TextIO = sys.stderr,
+        stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.work = work
         self._has_rows = has_rows
         self.rows = 0
         self.share: float | None = None
-        self._stream = stream
+        self._stream = sys.stderr if stream is None else stream
         self._clock = clock
         self._since = self._told = clock()
         self._rows_since = 0
         self._rate = 0.0
-        console = Console(file=stream, highlight=False)
+        console = Console(file=self._stream, highlight=False)
         self._live = (
             Live(get_renderable=self._text, console=console, refresh_per_second=4, transient=True)
             if console.is_terminal
