@@ -122,15 +122,7 @@ def test_the_head_of_the_log_may_be_gone_where_an_archive_has_it(
     cluster: Cluster, spark: SparkSession, tmp_path: Path
 ) -> None:
     case = Case(cluster, mixed("kept", 1_200, idle=HOLD, shards=2), 600)
-    archive = str(tmp_path / "archive")
-    settings = ArchiveSettings(
-        archive=archive,
-        checkpoint=f"file:{tmp_path}/checkpoint",
-        groups=(case.name,),
-        with_sources=False,
-        available_now=True,
-    )
-    ArchiveJob(spark, cluster.log(), settings).run(Event())
+    archive = archived(case, spark, tmp_path)
     write(cluster.bootstrap, case.records[600:800])
     cut = aligned_end(case, 1)
     topic = cluster.prefix + aligned_topic(case.name, 1)
@@ -149,6 +141,28 @@ def test_the_head_of_the_log_may_be_gone_where_an_archive_has_it(
             lambda: consumer.committed(at)[at[0]].offset > made.sources[0].to_offset, "a commit of the new generation"
         )
     cluster.check()
+
+
+def test_a_topic_that_is_gone_is_made_anew_from_an_archive(
+    kafka: EmbeddedKafka, spark: SparkSession, tmp_path: Path
+) -> None:
+    with Cluster(kafka.bootstrap, tmp_path) as cluster:
+        cluster.start("control", "align-1", "engine-1", "fanout-1")
+        case = Case(cluster, mixed("gone", 900, idle=HOLD, shards=2), 600)
+        committed(case, case.scenario.first(600))
+        assert [cluster[name].stop() for name in ("align-1", "engine-1")] == [0, 0]
+        archive = archived(case, spark, tmp_path)
+        cluster.log().delete_topic(aligned_topic(case.name, 1))
+        until(lambda: cluster.log().is_missing(aligned_topic(case.name, 1)), "the topic gone")
+        output = tmp_path / "rebuild.json"
+        with pytest.raises(LogError, match="is not there any more; rebuild from an archive of it"):
+            case.job(spark, output, shards=3).run()
+        case.job(spark, output, shards=3, archive=archive, since_us=1).run()
+        assert case.switch(output) == 2
+        cluster.start("align-1", "engine-1")
+        case.write_rest(600)
+        print(case.check(), "results")
+        cluster.check()
 
 
 def test_from_sources_with_a_corrected_mapping_results_are_right_from_the_switch_on(
@@ -297,6 +311,19 @@ def mapped(*, hi: float, name: str = "map") -> Scenario:
     kept = {place: iter(part) for place, part in rows.items()}
     order = [place for place in order if next(kept[place], None) is not None]
     return Scenario(found.group, found.queries, rows, tuple(order))
+
+
+def archived(case: Case, spark: SparkSession, folder: Path) -> str:
+    """Archive what is aligned; return where."""
+    settings = ArchiveSettings(
+        archive=str(folder / "archive"),
+        checkpoint=f"file:{folder}/checkpoint",
+        groups=(case.name,),
+        with_sources=False,
+        available_now=True,
+    )
+    ArchiveJob(spark, case.cluster.log(), settings).run(Event())
+    return settings.archive
 
 
 def aligned(case: Case, generation: int) -> list[object]:
