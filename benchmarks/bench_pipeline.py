@@ -122,9 +122,10 @@ def last_complete_us(records: workloads.Records, streams: int) -> int:
     return ((newest - 1_000) // 1_000 - 1) * 1_000_000
 
 
-def _run(
+def run(
     deployment: Deployment, client: Client, workload: str, name: str, records: workloads.Records
-) -> dict[str, float]:
+) -> tuple[dict[str, float], Windows]:
+    """Ask a workload's question of records that are there; return what answering took, and the windows."""
     reader = ResultReader(deployment.bootstrap)
     last = last_complete_us(records, len(workloads.WORKLOADS[workload].streams))
     before, began = deployment.cost(), time.monotonic()
@@ -132,11 +133,11 @@ def _run(
     found = reader.until(last)
     seconds, after = found[last][1] - began, deployment.cost()
     reader.close()
-    client.delete_group(name, force=True)
+    windows = rows_of(found)
     cpu = after.since(before)
     broker = cpu.pop("kafka")
     rows = len(records.event_ms)
-    return {
+    figures = {
         "rows": rows,
         "seconds": seconds,
         "rows_per_s": rows / seconds,
@@ -144,10 +145,11 @@ def _run(
         "broker_cpu_s_per_m_rows": broker / rows * 1e6,
         "peak_process_mb": max(peak for name, peak in after.peak_mb.items() if name != "kafka"),
         **{f"peak_mb_{name}": peak for name, peak in after.peak_mb.items() if name != "kafka"},
-        "windows": len(found),
-        "windows_wrong": wrong_windows(rows_of(found), workloads.expected(workload, records)),
+        "windows": len(windows),
+        "windows_wrong": wrong_windows(windows, workloads.expected(workload, records)),
         **{f"cpu_share_{name}": seconds_of / seconds for name, seconds_of in cpu.items()},
     }
+    return figures, windows
 
 
 def measure(
@@ -174,17 +176,19 @@ def measure(
             # The broker's compiler takes as much of the processor as the first million rows: this run does not count.
             small = parts[FRACTIONS[0]]
             workloads.load(deployment.bootstrap, workload, f"{workload}warm", small)
-            _run(deployment, client, workload, f"{workload}warm", small)
+            run(deployment, client, workload, f"{workload}warm", small)
+            client.delete_group(f"{workload}warm", force=True)
             for repeat in range(repeats):
                 for fraction, part in parts.items():
                     name = f"{workload}n{repeat}f{round(fraction * 100)}"
                     workloads.load(deployment.bootstrap, workload, name, part)
-                    runs.append(_run(deployment, client, workload, name, part))
+                    runs.append(run(deployment, client, workload, name, part)[0])
+                    client.delete_group(name, force=True)
                     last_us = last_complete_us(part, len(workloads.WORKLOADS[workload].streams))
                     trials.append(Trial(name, part, last_us // 1_000))
         own = f"pipeline_{workload}{'_serve' if serve else ''}"
         figures = {own: _summary(runs)}
-        _show(own, figures[own])
+        harness.show(own, figures[own])
         if peer is not None:
             deployment.stop()
             figures |= _beside(peer, deployment.bootstrap, workload, trials, figures[own]["steady_rows_per_s"])
@@ -232,12 +236,8 @@ def _beside(
         steady = figures[name]["steady_rows_per_s"]
         if own_steady > 0 and steady > 0:
             figures[name]["skyband_to_peer_steady"] = own_steady / steady
-        _show(name, figures[name])
+        harness.show(name, figures[name])
     return figures
-
-
-def _show(name: str, figures: Mapping[str, float]) -> None:
-    print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures.items()), flush=True)
 
 
 def latency(rate: int, *, serve: bool = False) -> dict[str, float]:
@@ -308,7 +308,7 @@ def main() -> int:
     if arguments.latency:
         name = f"latency_{arguments.latency}{'_serve' if arguments.serve else ''}"
         figures[name] = latency(arguments.latency, serve=arguments.serve)
-        _show(name, figures[name])
+        harness.show(name, figures[name])
         arguments.workloads = arguments.workloads or ["none"]
     for workload in [w for w in arguments.workloads or workloads.WORKLOADS if w in workloads.WORKLOADS]:
         figures |= measure(

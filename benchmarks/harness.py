@@ -55,6 +55,11 @@ def _line(figures: Mapping[str, list[float]]) -> str:
     return "   ".join(parts + [f"{key} {statistics.median(figures[key]):,.3g}" for key in rest])
 
 
+def show(name: str, figures: Mapping[str, float]) -> None:
+    """Print the figures of one case in a line, as soon as they are there."""
+    print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures.items()), flush=True)
+
+
 def broken_bounds(figures: Mapping[str, Mapping[str, float | list[float]]]) -> list[str]:
     """Return a sentence for each bound of bounds.json that a figure, or the median of several, breaks."""
     broken = []

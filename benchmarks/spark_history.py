@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from benchmarks import workloads
 from benchmarks.bench_pipeline import ask
 from benchmarks.deployment import Deployment, deployed
+from benchmarks.harness import show
 from benchmarks.spark_runs import Ran, exponent, ran
 from services.runtime.codecs import Codecs
 from services.runtime.kafka_log import KafkaLog
@@ -57,10 +58,6 @@ def measure(jobs: Iterable[str], sizes: Sequence[int]) -> Figures:
         if found:
             figures |= _grown(f"spark_{job}", found)
     return figures
-
-
-def show(name: str, figures: Mapping[str, float]) -> None:
-    print(name, "  ".join(f"{key} {value:,.3g}" for key, value in figures.items()), flush=True)
 
 
 def log_of(bootstrap: str, prefix: str = "") -> KafkaLog:

@@ -21,7 +21,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from benchmarks import workloads
 from benchmarks.deployment import SERVICES, deployed
-from benchmarks.spark_history import Figures, log_of, show
+from benchmarks.harness import show
+from benchmarks.spark_history import Figures, log_of
 from benchmarks.spark_runs import running
 from services.runtime import topics
 from services.runtime.codecs import Codecs

@@ -2,16 +2,16 @@
 
 import json
 import tempfile
-import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from benchmarks import workloads
-from benchmarks.bench_pipeline import ResultReader, ask, last_complete_us, rows_of, wrong_windows
-from benchmarks.deployment import SERVICES, Deployment, deployed
+from benchmarks.bench_pipeline import ResultReader, last_complete_us, rows_of, run
+from benchmarks.deployment import SERVICES, deployed
+from benchmarks.harness import show
 from benchmarks.peers import Windows
-from benchmarks.spark_history import Figures, log_of, show
+from benchmarks.spark_history import Figures, log_of
 from benchmarks.spark_latency import latency
 from benchmarks.spark_runs import ran
 from services.runtime import topics
@@ -49,7 +49,7 @@ def _measure(wanted: set[str], rows: int) -> Figures:
         runs, found = {}, {}
         with Client(deployment.address("control"), results=deployment.address("fanout")) as client:
             for name, part in parts.items():
-                runs[name], found[name] = _by_services(deployment, client, name, part)
+                runs[name], found[name] = run(deployment, client, _WORKLOAD, name, part)
                 if name != "large":
                     # What its last windows still bring is no result of the next; the last one is to be audited.
                     client.delete_group(name, force=True)
@@ -74,27 +74,6 @@ def _steady(runs: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
     steady = (large["rows"] - small["rows"]) / (large["seconds"] - small["seconds"])
     wrong = sum(run["windows_wrong"] for run in runs.values())
     return {**large, "steady_rows_per_s": steady, "windows_wrong": wrong}
-
-
-def _by_services(
-    deployment: Deployment, client: Client, name: str, records: workloads.Records
-) -> tuple[dict[str, float], Windows]:
-    reader, last_us = ResultReader(deployment.bootstrap), last_complete_us(records, len(_STREAMS))
-    before, began_s = deployment.cost(), time.monotonic()
-    ask(client, _WORKLOAD, name)
-    found = reader.until(last_us)
-    seconds, after = found[last_us][1] - began_s, deployment.cost()
-    reader.close()
-    rows, cpu = len(records.event_ms), after.since(before)
-    figures = {
-        "rows": rows,
-        "seconds": seconds,
-        "rows_per_s": rows / seconds,
-        "cpu_s_per_m_rows": sum(its for of, its in cpu.items() if of != "kafka") / rows * 1e6,
-        "windows": len(found),
-        "windows_wrong": wrong_windows(rows_of(found), workloads.expected(_WORKLOAD, records)),
-    }
-    return figures, rows_of(found)
 
 
 def _definitions(folder: str, document: Mapping[str, Any]) -> Path:
